@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "ipc/gate_page.h"
+#include "ipc/pidfd.h"
 #include "ipc/random.h"
 
 namespace gmb::broker {
@@ -95,6 +96,11 @@ Core::~Core() {
 
 void Core::Run(Errands errands, bool wake_ticker) {
   errands.Run();
+  for (const Kill& kill : errands.kill) {
+    const absl::Status killed = ipc::Kill(*kill.process);
+    Entered in(this);
+    machine_.sessions().OnKilled(kill, killed, in.turn());
+  }
   if (wake_ticker && wake_ticker_) wake_ticker_();
   deps_.events->Wake();  // last: log and watchers can wait
   for (const uint64_t session : errands.overflowed)
@@ -190,7 +196,7 @@ std::vector<NotAdopted> Core::Adopt(const Adoption& adoption,
 
 void Core::OnWelcomed(uint64_t session) {
   Entered in(this);
-  machine_.OnWelcomed(session);
+  machine_.sessions().OnWelcomed(session);
 }
 
 void Core::CloseSession(uint64_t session, absl::string_view reason) {

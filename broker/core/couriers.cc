@@ -7,7 +7,6 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "gmb/v1/handle.pb.h"
-#include "ipc/pidfd.h"
 
 namespace gmb::broker {
 
@@ -18,10 +17,6 @@ void Errands::Run() {
   for (const auto& outbox : pump) outbox->Pump();
   for (const auto& [outbox, status] : close) outbox->Close(status);
   for (const Reply& reply : replies) reply.call();
-  for (const Kill& one : kill) {
-    // A process that is gone already ends its session by that.
-    ipc::Kill(*one.process).IgnoreError();
-  }
   buried.clear();
 }
 

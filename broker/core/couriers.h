@@ -35,7 +35,7 @@ struct Errands {
   std::vector<uint64_t> overflowed;  // sessions that do not read
   std::vector<Placed<Session>> buried;
 
-  // But for `overflowed`, which the core closes.
+  // But for `overflowed`, which the core closes, and `kill`.
   void Run();
 };
 

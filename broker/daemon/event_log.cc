@@ -21,9 +21,9 @@ bool IsCausedByClients(absl::string_view kind) {
 
 // Those that docs/operations.md calls worth an alarm.
 constexpr absl::string_view kAlarms[] = {
-    "device_lost",    "create_failed",  "missing_changed", "evict_failed",
-    "client_overdue", "restore_failed", "terminated",      "unreturned_stuck",
-    "reload_failed",  "keeper_lost",    "not_kept"};
+    "device_lost",      "create_failed",  "missing_changed", "evict_failed",
+    "client_overdue",   "restore_failed", "terminated",      "not_terminated",
+    "unreturned_stuck", "reload_failed",  "keeper_lost",     "not_kept"};
 
 LogLevel LevelOf(absl::string_view kind) {
   const bool bad = std::find(std::begin(kAlarms), std::end(kAlarms), kind) !=

@@ -55,7 +55,7 @@ void HostDesk::OnBacked(Lease* lease, Turn& turn) {
                      state_.SessionAt(lease->request.session)
                          .gate->UnusedSince(lease->copy->backed_epoch);
   const absl::Status error = TakeError(lease);
-  // What was copied before stays.
+  // The slabs that were copied before stay.
   if (absl::IsCancelled(error) && holds) return;
   if (!error.ok() || !holds) {
     lease->copy.Edit({}).backed_slabs = 0;

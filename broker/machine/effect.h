@@ -73,9 +73,11 @@ struct CancelCopies {
   uint64_t group = 0;
 };
 
-// SIGKILL to a process.
+// SIGKILL to the session's process. Answered by SessionDesk::OnKilled.
 struct Kill {
+  uint64_t session = 0;
   std::shared_ptr<const base::UniqueFd> process;
+  v1::Event event;  // once it is killed
 };
 
 // An operator's call that waited gets its answer.

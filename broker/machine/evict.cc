@@ -20,7 +20,7 @@ constexpr int kMostOverdueAtOnce = 64;
 
 // A process that nobody can kill is as one that nobody may.
 bool MayKill(const Lease& lease, const Session& session) {
-  return lease.move->may_terminate && session.peer.pidfd != nullptr;
+  return lease.move->may_terminate && session.can_be_killed();
 }
 
 }  // namespace

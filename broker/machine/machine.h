@@ -53,6 +53,7 @@ class Machine {
   ~Machine();
 
   [[nodiscard]] const State& state() const { return state_; }
+  [[nodiscard]] SessionDesk& sessions() { return sessions_; }
   [[nodiscard]] const SessionDesk& sessions() const { return sessions_; }
   [[nodiscard]] OperatorDesk& operators() { return operators_; }
   [[nodiscard]] const OperatorDesk& operators() const { return operators_; }
@@ -66,8 +67,6 @@ class Machine {
   [[nodiscard]] absl::StatusOr<Welcome> OpenSession(
       const PeerIdentity& peer, const std::string& token,
       std::unique_ptr<SessionGate>&& gate, Turn& turn);
-  // Its process was sent the Welcome.
-  void OnWelcomed(uint64_t session) { sessions_.OnWelcomed(session); }
   // Its memory comes back at once or, if that is very much, in this turn and
   // those that follow. Nothing more is done for it.
   void CloseSession(uint64_t session, absl::string_view reason, Turn& turn);

@@ -41,7 +41,7 @@ void AddUser(const State& state, const Mapping& mapping, const Session& user,
       (gap > quota::Nanoseconds(0) && gap < row->usual_gap)) {
     row->usual_gap = gap;
   }
-  if (mapping.asked && !user.talk->terminating && user.peer.pidfd != nullptr)
+  if (mapping.asked && !user.talk->terminating && user.can_be_killed())
     row->unmap_deadline = std::min(row->unmap_deadline, mapping.answer_by);
 }
 
@@ -55,8 +55,7 @@ void AddRefusals(const State& state, const Lease& lease, quota::LeaseRow* row) {
   }
   for (const Mapping& mapping : lease.move->mappings) {
     const Session& user = state.SessionAt(mapping.session);
-    if (!mapping.refuses() || user.talk->terminating ||
-        user.peer.pidfd == nullptr) {
+    if (!mapping.refuses() || user.talk->terminating || !user.can_be_killed()) {
       continue;
     }
     row->unmap_deadline = std::min(row->unmap_deadline, mapping.refused_since);

@@ -27,7 +27,8 @@ struct SessionTalk {
   // Acquires that are not answered, by the client's request id.
   absl::btree_map<uint64_t, quota::RequestId> pending;
   AnswerLog answers;
-  bool terminating = false;  // was sent SIGKILL
+  bool terminating = false;  // is sent SIGKILL
+  bool unkillable = false;   // the broker may not send it
   bool dying = false;        // so lately that what it has is on its way back
   bool ended = false;        // and what it had comes back piece by piece
   // Of a session that an earlier broker had: requests whose Grant may have been
@@ -70,6 +71,10 @@ struct SessionTrims {
 };
 
 struct Session {
+  [[nodiscard]] bool can_be_killed() const {
+    return peer.pidfd != nullptr && !talk->unkillable;
+  }
+
   const uint64_t id = 0;
   const PeerIdentity peer;
   const std::string token;

@@ -242,8 +242,7 @@ Session* SessionDesk::Adopt(const AdoptedSession& adopted,
 
 // Whether it was killed now.
 bool SessionDesk::Terminate(Session* session, Turn& turn) {
-  if (session->talk->terminating || session->peer.pidfd == nullptr)
-    return false;
+  if (session->talk->terminating || !session->can_be_killed()) return false;
   session->talk.Edit({}).terminating = true;
   session->talk.Edit({}).dying = true;
   state_.terminating.Edit({})[session->id] = turn.now() + kDyingTakes;
@@ -252,9 +251,40 @@ bool SessionDesk::Terminate(Session* session, Turn& turn) {
   v1::Event event = NewEvent(state_, "terminated", session->tenant);
   event.set_session_id(session->id);
   event.set_message(absl::StrCat("pid ", session->peer.pid));
-  turn.Add(Kill{session->peer.pidfd});
-  turn.Publish(std::move(event));
+  turn.Add(Kill{session->id, session->peer.pidfd, std::move(event)});
   return true;
+}
+
+// One that has died by itself a moment before is as one that was killed.
+void SessionDesk::OnKilled(const Kill& kill, const absl::Status& status,
+                           Turn& turn) {
+  if (status.ok() || absl::IsUnavailable(status)) {
+    turn.Publish(kill.event);
+  } else {
+    OnNotKilled(kill.session, status, turn);
+  }
+}
+
+// It is as one that policy protects, from now on: to try again would do no more.
+void SessionDesk::OnNotKilled(uint64_t id, const absl::Status& why,
+                              Turn& turn) {
+  Session* session = state_.sessions->Find(id);
+  if (session == nullptr || session->talk->ended) return;
+  SessionTalk& talk = session->talk.Edit({});
+  if (const auto at = state_.terminating->find(id);
+      at != state_.terminating->end()) {
+    state_.dying.Edit({}).erase({at->second, id});
+    state_.terminating.Edit({}).erase(id);
+  }
+  talk.terminating = talk.dying = false;
+  talk.unkillable = true;
+  index_.TouchLeasesOf(*session);
+  v1::Event event = NewEvent(state_, "not_terminated", session->tenant);
+  event.set_session_id(id);
+  event.set_message(absl::StrCat(
+      "pid ", session->peer.pid, " could not be killed (", why.message(),
+      "): give gmbd CAP_KILL or run it as root, or end that process"));
+  turn.Publish(std::move(event));
 }
 
 void SessionDesk::CheckDying(quota::Instant now) {

@@ -9,7 +9,7 @@ namespace gmb::broker::report {
 void Unkillable::Look(const State& state, Page* page) {
   const Session* session = state.sessions->FindAfter(NumberIn(page->after));
   for (size_t looks = 0; session != nullptr && looks < kLooksASlice; ++looks) {
-    if (session->tenant.has_value() && session->peer.pidfd == nullptr) {
+    if (session->tenant.has_value() && !session->can_be_killed()) {
       const TenantPolicy& policy = state.TenantAt(*session->tenant).policy;
       if (policy.reclaim.may_terminate) {
         Found& found = by_tenant_[policy.name];
@@ -33,8 +33,9 @@ void Unkillable::AddFindings(v1::DiagnoseResponse* response) const {
     *response->add_findings() = NewFinding(
         v1::Finding::WARNING, tenant,
         absl::StrCat("session ", found.first, more,
-                     " may be terminated, but the broker has no handle on its "
-                     "process: share its PID namespace"));
+                     " may be terminated, but the broker cannot kill its "
+                     "process: share its PID namespace, and give gmbd CAP_KILL "
+                     "where it is another user's"));
   }
   if (by_tenant_.size() <= kMostAlike) return;
   *response->add_findings() =

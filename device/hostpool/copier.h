@@ -23,7 +23,7 @@ namespace gmb::device {
 //
 // Two threads, one a direction, each first in, first out and independent of the
 // other (a GPU copies both ways at once). So the most urgent copy must be
-// pushed first: copies made ahead of need go slab by slab.
+// pushed first: copies made ahead of need go in small steps.
 //
 // Push takes a lock for moments and makes no system call, so that it may be
 // called under the broker's lock; Wake afterwards, without it.

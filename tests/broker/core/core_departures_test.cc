@@ -1,9 +1,15 @@
 // Tenants that are deleted while they have sessions.
+#include <fcntl.h>
+
 #include <chrono>
 #include <csignal>
 #include <future>
 #include <memory>
+#include <string>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/error_status.h"
 #include "tests/broker/core/core_reclaim_fixture.h"
@@ -96,6 +102,27 @@ TEST_F(CoreDeparturesTest, WhoMayBeTerminatedIsKilledAtTheEnd) {
   EXPECT_EQ(child.AwaitSignal(), SIGKILL);
   core.CloseSession(idle->session, "its process ended");  // the handle server's
   EXPECT_TRUE(gone.get().ok());
+}
+
+TEST_F(CoreDeparturesTest, OneThatTheBrokerMayNotKillKeepsItsTenant) {
+  TenantPolicy policy = *core.GetPolicy("idle");
+  policy.reclaim.may_terminate = true;
+  ASSERT_TRUE(core.SetTenant(policy).ok());
+  PeerIdentity peer;
+  peer.pid = 4711;
+  peer.pidfd =
+      std::make_shared<const base::UniqueFd>(open("/dev/null", O_RDONLY));
+  std::promise<std::string> told;
+  const uint64_t subscription = events.Subscribe([&](const v1::Event& event) {
+    if (absl::StrContains(event.kind(), "terminated"))
+      told.set_value(absl::StrCat(event.kind(), ": ", event.message()));
+  });
+  const auto idle = Holder("idle", 14 * kMiB, peer);
+  EXPECT_EQ(ReasonOf(Depart(milliseconds(50)).get()), v1::BAD_STATE);
+  EXPECT_THAT(told.get_future().get(),
+              testing::StartsWith("not_terminated: pid 4711 could not be"));
+  events.Unsubscribe(subscription);
+  EXPECT_TRUE(idle->Answer(idle->Acquire(kMiB, kPatience)).has_grant());
 }
 
 TEST_F(CoreDeparturesTest, ABrokerThatStopsAnswers) {

@@ -418,6 +418,7 @@ void SimWorld::Put(const CancelCopies& cancel) {
 void SimWorld::Put(const Kill& kill) {
   Note("kill");
   killed_.push_back(kill.process);
+  Put(Publish{kill.event});
 }
 
 void SimWorld::Put(const Reply& reply) {
