@@ -3,7 +3,6 @@
 #ifndef GMB_QUOTA_BACKING_H_
 #define GMB_QUOTA_BACKING_H_
 
-#include <algorithm>
 #include <cstdint>
 #include <optional>
 
@@ -24,8 +23,9 @@ struct BackingOptions {
   // copy untrue.
   Nanoseconds idle_for = std::chrono::seconds(2);
 
+  // There is one budget: that of all parked memory if there is one.
   uint64_t rate() const {
-    return std::max(bytes_per_second, sealed_bytes_per_second);
+    return bytes_per_second > 0 ? bytes_per_second : sealed_bytes_per_second;
   }
   bool sealed_alone() const {
     return bytes_per_second == 0 && sealed_bytes_per_second > 0;

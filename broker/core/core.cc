@@ -99,7 +99,7 @@ void Core::Run(Errands errands, bool wake_ticker) {
   for (const Kill& kill : errands.kill) {
     const absl::Status killed = ipc::Kill(*kill.process);
     Entered in(this);
-    machine_.sessions().OnKilled(kill, killed, in.turn());
+    machine_.debts().OnKilled(kill, killed, in.turn());
   }
   if (wake_ticker && wake_ticker_) wake_ticker_();
   deps_.events->Wake();  // last: log and watchers can wait
@@ -222,7 +222,7 @@ absl::StatusOr<std::shared_ptr<Outbox>> Core::AttachStream(
   }
   outbox->AttachStream(std::move(sink));
   Entered in(this);
-  machine_.OnStream(session, in.turn());
+  machine_.sessions().OnStream(session, in.turn());
   return outbox;
 }
 

@@ -39,8 +39,11 @@ bool MayBack(const State& state, const Lease& lease) {
   const bool sealed = lease.sharing->sealed;
   if (!sealed && state.options.backing.sealed_alone()) return false;
   if (sealed && state.host_books->TrueCopy(lease.id) != nullptr) return false;
+  const auto& mappings = lease.move->mappings;
+  const bool away = std::any_of(mappings.begin(), mappings.end(),
+                                [](const Mapping& m) { return m.unmapped; });
   const auto quota = state.engine->Lease(lease.id);
-  return quota.has_value() && !quota->hard && lease.copy->copies == 0;
+  return !away && quota.has_value() && !quota->hard && lease.copy->copies == 0;
 }
 
 quota::Snapshot SnapshotOf(const State& state, const ReclaimRows& rows) {
@@ -53,6 +56,8 @@ quota::Snapshot SnapshotOf(const State& state, const ReclaimRows& rows) {
 
 void Backer::BackAhead(quota::Instant now, Turn& turn) {
   if (state_.options.backing.rate() == 0) return;
+  const bool in_hand = state_.backing_pass->in_hand.has_value();
+  if (!in_hand && now < *state_.backing_at) return;
   const bool needed = BusIsNeeded(state_);
   const bool copies = LookAfterTheOne(needed, now, turn);
   if (now < *state_.backing_at) return;
@@ -70,7 +75,9 @@ bool Backer::LookAfterTheOne(bool needed, quota::Instant now, Turn& turn) {
   if (!pass.in_hand.has_value()) return false;
   const auto found = state_.leases->find(*pass.in_hand);
   Lease* lease = found == state_.leases->end() ? nullptr : found->second.get();
-  if (lease != nullptr && lease->copy->backing_slabs > 0) {
+  const bool copies = lease != nullptr && lease->copy->backing_slabs > 0 &&
+                      lease->copy->copies > 0;
+  if (copies) {
     if (needed && lease->copy->moved.ok())
       host_.Fail(lease, absl::CancelledError("somebody needs the bus"), turn);
     return true;

@@ -39,7 +39,11 @@ uint64_t HostDesk::StartBacking(Lease* lease, uint64_t bytes,
   lease->copy.Edit({}).backing_started = now;
   CopyContents(lease, device::CopyDirection::kOut, lease->copy->backed_slabs,
                end, turn);
-  return sum;
+  if (lease->copy->copies > 0) return sum;
+  lease->copy.Edit({}).backing_slabs = 0;
+  (void)TakeError(lease);
+  LeaveAlone(lease, now);
+  return 0;
 }
 
 // The copy is true if no scope has come in since it began.

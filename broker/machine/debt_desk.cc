@@ -27,6 +27,26 @@ void DebtDesk::ForgetPaid(Turn& turn) {
   }
 }
 
+// One that has died by itself a moment before is as one that was killed. Of one
+// that lives on, what it does not give is hard: nobody can take it.
+void DebtDesk::OnKilled(const Kill& kill, const absl::Status& status,
+                        Turn& turn) {
+  if (status.ok() || absl::IsUnavailable(status))
+    return turn.Publish(kill.event);
+  Session* session = state_.sessions->Find(kill.session);
+  if (session == nullptr || session->talk->ended) return;
+  sessions_.OnNotKilled(session, status, turn);
+  std::vector<quota::LeaseId> leases(session->leases->begin(),
+                                     session->leases->end());
+  for (const quota::LeaseId id : SharedOf(state_, *session->tenant))
+    leases.push_back(id);
+  for (const quota::LeaseId id : leases) {
+    const Mapping* mapping = state_.LeaseAt(id).MappingOf(session->id);
+    if (mapping != nullptr && (mapping->overdue || mapping->refuses()))
+      quota_.Tell(quota::HardChanged{id, true}, turn);
+  }
+}
+
 void DebtDesk::ForgetOne(const OwedAnswers::Key& key, Turn& turn) {
   const quota::TenantId tenant = state_.owed.Edit({}).Remove(key);
   // Others of its process and of its tenant may be asked again.

@@ -73,7 +73,7 @@ struct CancelCopies {
   uint64_t group = 0;
 };
 
-// SIGKILL to the session's process. Answered by SessionDesk::OnKilled.
+// SIGKILL to the session's process. Answered by DebtDesk::OnKilled.
 struct Kill {
   uint64_t session = 0;
   std::shared_ptr<const base::UniqueFd> process;

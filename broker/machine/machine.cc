@@ -70,10 +70,6 @@ void Machine::EndWhatIsLeft(Turn& turn) {
   }
 }
 
-void Machine::OnStream(uint64_t session, Turn& turn) {
-  sessions_.OnStream(session, turn);
-}
-
 void Machine::OnDeviceResult(quota::PoolId pool, const DeviceResult& result,
                              Turn& turn) {
   pools_.OnDeviceResult(pool, result, turn);

@@ -55,6 +55,7 @@ class Machine {
   [[nodiscard]] const State& state() const { return state_; }
   [[nodiscard]] SessionDesk& sessions() { return sessions_; }
   [[nodiscard]] const SessionDesk& sessions() const { return sessions_; }
+  [[nodiscard]] DebtDesk& debts() { return debts_; }
   [[nodiscard]] OperatorDesk& operators() { return operators_; }
   [[nodiscard]] const OperatorDesk& operators() const { return operators_; }
 
@@ -70,8 +71,6 @@ class Machine {
   // Its memory comes back at once or, if that is very much, in this turn and
   // those that follow. Nothing more is done for it.
   void CloseSession(uint64_t session, absl::string_view reason, Turn& turn);
-  // It has a new stream.
-  void OnStream(uint64_t session, Turn& turn);
   // One message of the client.
   void HandleMessage(uint64_t session, const v1::ClientMessage& message,
                      Turn& turn);
@@ -118,7 +117,7 @@ class Machine {
   Lookout lookout_{state_};
   HostDesk host_{state_, {index_, quota_}};
   Backer backer_{state_, {lookout_, host_}};
-  DebtDesk debts_{state_, {index_, host_}};
+  DebtDesk debts_{state_, {index_, quota_, sessions_, host_}};
   LeaseMover mover_{state_, {index_, quota_, sessions_, pools_, host_, debts_}};
   LeaseDesk leases_{state_, {index_, quota_, sessions_, pools_, host_, mover_}};
   Recalls recalls_{state_, quota_};

@@ -76,13 +76,13 @@ class SessionDesk {
 
   // Kills its process. Whether it was killed now.
   bool Terminate(Session* session, Turn& turn);
-  void OnKilled(const Kill& kill, const absl::Status& status, Turn& turn);
+  // The broker may not do that: it is as one that policy protects from now on.
+  void OnNotKilled(Session* session, const absl::Status& why, Turn& turn);
   // Killed processes that have not ended in time: what they have is not counted
   // on any more.
   void CheckDying(quota::Instant now);
 
  private:
-  void OnNotKilled(uint64_t id, const absl::Status& why, Turn& turn);
   bool GrantAgain(Session* session, uint64_t client_id, Turn& turn);
 
   State& state_;

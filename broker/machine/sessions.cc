@@ -255,32 +255,19 @@ bool SessionDesk::Terminate(Session* session, Turn& turn) {
   return true;
 }
 
-// One that has died by itself a moment before is as one that was killed.
-void SessionDesk::OnKilled(const Kill& kill, const absl::Status& status,
-                           Turn& turn) {
-  if (status.ok() || absl::IsUnavailable(status)) {
-    turn.Publish(kill.event);
-  } else {
-    OnNotKilled(kill.session, status, turn);
-  }
-}
-
-// It is as one that policy protects, from now on: to try again would do no more.
-void SessionDesk::OnNotKilled(uint64_t id, const absl::Status& why,
+void SessionDesk::OnNotKilled(Session* session, const absl::Status& why,
                               Turn& turn) {
-  Session* session = state_.sessions->Find(id);
-  if (session == nullptr || session->talk->ended) return;
   SessionTalk& talk = session->talk.Edit({});
-  if (const auto at = state_.terminating->find(id);
+  if (const auto at = state_.terminating->find(session->id);
       at != state_.terminating->end()) {
-    state_.dying.Edit({}).erase({at->second, id});
-    state_.terminating.Edit({}).erase(id);
+    state_.dying.Edit({}).erase({at->second, session->id});
+    state_.terminating.Edit({}).erase(session->id);
   }
   talk.terminating = talk.dying = false;
   talk.unkillable = true;
   index_.TouchLeasesOf(*session);
   v1::Event event = NewEvent(state_, "not_terminated", session->tenant);
-  event.set_session_id(id);
+  event.set_session_id(session->id);
   event.set_message(absl::StrCat(
       "pid ", session->peer.pid, " could not be killed (", why.message(),
       "): give gmbd CAP_KILL or run it as root, or end that process"));

@@ -12,7 +12,7 @@
 namespace gmb::broker::report {
 
 // For `gmb doctor`: sessions that may be terminated and whose processes the
-// broker has no handle on. They are looked for slice by slice.
+// broker cannot kill. They are looked for slice by slice.
 class Unkillable {
  public:
   // Under the core's lock: as many as a slice may look at.

@@ -21,10 +21,10 @@ constexpr absl::Duration kTryAgain = absl::Seconds(1);
 // The events of a move of memory, or of an obstacle to one. A broker tells of
 // them at the pace of its copies, whatever its clients do.
 constexpr const char* kMoves[] = {
-    "evicted",          "evict_failed",  "restored",       "restore_failed",
-    "pause_started",    "terminated",    "client_overdue", "pause_withdrawn",
-    "unreturned_stuck", "quota_pending", "device_lost",    "tenant_leaving",
-    "reclaim_asked"};
+    "evicted",         "evict_failed",     "restored",       "restore_failed",
+    "pause_started",   "terminated",       "not_terminated", "client_overdue",
+    "pause_withdrawn", "unreturned_stuck", "quota_pending",  "device_lost",
+    "tenant_leaving",  "reclaim_asked"};
 
 v1::WatchRequest OfMoves() {
   v1::WatchRequest request;

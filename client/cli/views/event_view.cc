@@ -12,7 +12,8 @@ namespace gmb::cli {
 
 Tone ToneOfEvent(absl::string_view kind) {
   if (absl::StrContains(kind, "denied") || absl::StrContains(kind, "lost") ||
-      absl::StrContains(kind, "failed") || kind == "terminated") {
+      absl::StrContains(kind, "failed") || kind == "terminated" ||
+      kind == "not_terminated") {
     return Tone::kBad;
   }
   if (absl::StrContains(kind, "waiting") ||

@@ -368,7 +368,7 @@ void MachineFixture::RefuseMoves(SimClient* client) {
 
 void MachineFixture::NewStream(SimClient* client) {
   world.Do("stream", [&](Turn& turn) {
-    world.machine().OnStream(client->session, turn);
+    world.machine().sessions().OnStream(client->session, turn);
   });
 }
 

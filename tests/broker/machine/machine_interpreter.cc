@@ -205,7 +205,7 @@ class Run {
         return Lie(client);
       case 130:
         return world_.Do("stream", [&](Turn& turn) {
-          world_.machine().OnStream(client->session, turn);
+          world_.machine().sessions().OnStream(client->session, turn);
         });
       case 131:
         if (Below(8) != 0) return;

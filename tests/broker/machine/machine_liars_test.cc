@@ -3,6 +3,7 @@
 #include <chrono>
 #include <string>
 
+#include "absl/status/status.h"
 #include "gtest/gtest.h"
 #include "tests/broker/machine/machine_fixture.h"
 
@@ -111,6 +112,26 @@ TEST_F(MachineLiarsTest, ABorrowerKillsNobodyWhileParkedMemoryWouldDo) {
   RunFor(seconds(1));
   EXPECT_EQ(owner->granted, 1u);
   EXPECT_EQ(killed, 1);
+}
+
+TEST_F(MachineLiarsTest, WhatOneKeepsThatCannotBeKilledIsHard) {
+  SetTenant("liar", {.may_terminate = true});
+  SimClient* liar = Liar();
+  const quota::LeaseId kept = Lease(liar, kLease);
+  Lease(Active("idle"), 244);
+  SimClient* owner = Connect("owner");
+  AskFor(owner, 12);
+  RunFor(seconds(3));
+  ASSERT_EQ(Unanswered("liar"), 1u);
+  ASSERT_FALSE(IsHard(kept)) << "it may be killed for it";
+  world.Do("kill", [&](Turn& turn) {
+    world.machine().debts().OnKilled({liar->session, nullptr, {}},
+                                     absl::PermissionDeniedError("no"), turn);
+  });
+  EXPECT_TRUE(IsHard(kept));
+  EXPECT_EQ(Events("not_terminated").size(), 1u);
+  RunFor(seconds(20));
+  EXPECT_EQ(killed, 0) << "nobody tries again";
 }
 
 // It owes the answer for its first lease.

@@ -156,7 +156,7 @@ void SimWorld::ReopenStreams() {
   for (SimClient* client : clients()) {
     const uint64_t session = client->session;
     Do("stream", absl::StrCat(session),
-       [&](Turn& turn) { machine_->OnStream(session, turn); });
+       [&](Turn& turn) { machine_->sessions().OnStream(session, turn); });
     const std::map<uint64_t, v1::ClientMessage> asked = client->asked;
     for (const auto& request : asked) {
       const v1::ClientMessage& message = request.second;

@@ -223,7 +223,7 @@ absl::StatusOr<SimClient*> SimWorld::Open(const PeerIdentity& peer) {
     client->welcome = *welcome;
     connected = client.get();
     clients_.emplace(welcome->session, std::move(client));
-    machine_->OnStream(welcome->session, turn);
+    machine_->sessions().OnStream(welcome->session, turn);
   });
   // The broker that it greeted died of it, and had not written it down.
   if (connected.ok() && Find(session) == nullptr)
