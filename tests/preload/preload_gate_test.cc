@@ -222,6 +222,24 @@ TEST_F(PreloadGateTest, TheCommandSaysThatTheProgramLends) {
   EXPECT_THAT(program->Err(), HasSubstr("; lends it while it is idle for 20"));
 }
 
+TEST_F(PreloadGateTest, TheCommandSaysWhatItsEnvironmentSays) {
+  const auto terms = [&](Words run_options) {
+    const auto program =
+        Start("program", {.steps = {}, .run_options = std::move(run_options)});
+    EXPECT_EQ(program->AwaitExit(), 0);
+    return program->Err();
+  };
+  setenv("GMB_RUN_PARK", "off", 1);
+  EXPECT_THAT(terms({}), HasSubstr("; lends nothing (GMB_RUN_PARK=off)"));
+  EXPECT_THAT(terms({"--park=auto"}),
+              HasSubstr("; lends it while it is idle for 1"));
+  unsetenv("GMB_RUN_PARK");
+  setenv("GMB_RUN_PARK_AFTER", "7s", 1);
+  EXPECT_THAT(terms({}),
+              HasSubstr("; lends it while it is idle (GMB_RUN_PARK_AFTER=7s)"));
+  unsetenv("GMB_RUN_PARK_AFTER");
+}
+
 TEST_F(PreloadGateTest, WithoutParkingNothingIsLent) {
   const auto program = Start(
       "program",
