@@ -1,4 +1,7 @@
 // Programs that know of no gate lend their memory, and get it back.
+#include <cstdlib>
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "tests/preload/preload_gate_fixture.h"
 
