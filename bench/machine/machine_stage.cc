@@ -169,7 +169,7 @@ uint64_t MachineStage::Connect(const std::string& tenant, Gate gate) {
         std::make_unique<broker::SessionGate>(client.cells, now()), turn);
     Require(welcome.status());
     session = welcome->session;
-    machine_.OnStream(session, turn);
+    machine_.sessions().OnStream(session, turn);
   });
   clients_[session] = client;
   if (gate == Gate::kOff) return session;
