@@ -57,7 +57,10 @@ inline std::map<uint64_t, uint32_t> Told(const ipc::EpollSet& epoll) {
   epoll_event events[16];
   std::map<uint64_t, uint32_t> told;
   const int count = ::epoll_wait(epoll.fd(), events, 16, 0);
-  for (int i = 0; i < count; ++i) told[events[i].data.u64] = events[i].events;
+  for (int i = 0; i < count; ++i) {
+    const uint64_t id = events[i].data.u64;  // the struct is packed
+    told[id] = events[i].events;
+  }
   return told;
 }
 
