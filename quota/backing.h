@@ -11,8 +11,8 @@
 namespace gmb::quota {
 
 struct BackingOptions {
-  // 0: nothing is backed ahead. Off by default: see the replays in
-  // docs/reclaim-study.md.
+  // 0: nothing is backed ahead but sealed contents, as the next says. Off by
+  // default: see the replays in docs/reclaim-study.md.
   uint64_t bytes_per_second = 0;
   // Likewise, of sealed contents alone. Their copy stays true, so it is made
   // once.

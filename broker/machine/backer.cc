@@ -22,11 +22,11 @@ constexpr quota::Nanoseconds kLookALease = std::chrono::milliseconds(1);
 constexpr quota::Nanoseconds kSlicePause = std::chrono::milliseconds(10);
 // Of a slice.
 constexpr size_t kMostFound = 16;
-// Copied at a time, but for a larger slab: who needs the bus waits for that.
+// Copied at a time, but for a larger slab: a request may wait for so much.
 constexpr uint64_t kStepBytes = uint64_t{128} << 20;
 
-// Whether copies are made for others, or soon will be. One who does not answer
-// needs no bus.
+// Whether copies are made for others, or soon will be. A client that does not
+// answer needs no bus.
 bool BusIsNeeded(const State& state) {
   if (state.engine->waiting() > 0 || !state.pausing->empty()) return true;
   return std::any_of(

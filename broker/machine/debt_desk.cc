@@ -27,8 +27,8 @@ void DebtDesk::ForgetPaid(Turn& turn) {
   }
 }
 
-// One that has died by itself a moment before is as one that was killed. Of one
-// that lives on, what it does not give is hard: nobody can take it.
+// A process that has died by itself a moment before counts as killed. One that
+// lives on keeps the memory that it does not give, which is hard from then on.
 void DebtDesk::OnKilled(const Kill& kill, const absl::Status& status,
                         Turn& turn) {
   if (status.ok() || absl::IsUnavailable(status))

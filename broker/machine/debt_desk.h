@@ -34,7 +34,7 @@ class DebtDesk {
   void Add(const Lease& lease, const Session& session);
   // Answers that have come, or that nobody will give any more.
   void ForgetPaid(Turn& turn);
-  // Its process, or it could not be killed.
+  // A session's process was killed, or could not be.
   void OnKilled(const Kill& kill, const absl::Status& status, Turn& turn);
 
  private:

@@ -76,7 +76,8 @@ class SessionDesk {
 
   // Kills its process. Whether it was killed now.
   bool Terminate(Session* session, Turn& turn);
-  // The broker may not do that: it is as one that policy protects from now on.
+  // The broker may not kill its process, which is treated from now on like one
+  // that policy protects.
   void OnNotKilled(Session* session, const absl::Status& why, Turn& turn);
   // Killed processes that have not ended in time: what they have is not counted
   // on any more.
