@@ -22,6 +22,9 @@ struct Account {
   uint64_t evicted_bytes = 0;  // of the leased ones, not on the device
   uint64_t soft_bytes = 0;     // of the leased ones, on the device and not hard
   uint64_t unreturned_bytes = 0;
+  // Of those on the device, what has come back for Restores whose rest still
+  // waits: it does not cost them their turn.
+  uint64_t back_in_part_bytes = 0;
   uint64_t leases = 0;
   uint64_t handles = 0;
   // In the order of guarantees still to come; 0: not in it.
@@ -45,6 +48,10 @@ struct Account {
   uint64_t BorrowedBytes() const {
     return ResidentBytes() -
            std::min(ResidentBytes(), requested.guarantee_bytes);
+  }
+  // Of these, the bytes that its turn among those that borrow goes by.
+  uint64_t TurnBytes() const {
+    return BorrowedBytes() - std::min(BorrowedBytes(), back_in_part_bytes);
   }
   // Soft bytes above the guarantee in force: what may be taken from this tenant
   // so that others can borrow.

@@ -21,8 +21,8 @@ Standing StandingOf(const Account& account) {
           .limit_left_bytes = account.LimitLeftBytes(),
           .restore_left_bytes = account.RestoreLeftBytes(),
           .hard_room_bytes = account.HardRoomBytes(),
-          .borrowed_per_weight = static_cast<double>(account.BorrowedBytes()) /
-                                 account.quota.weight};
+          .borrowed_per_weight =
+              static_cast<double>(account.TurnBytes()) / account.quota.weight};
 }
 
 std::optional<Refusal> CheckEver(const Ledger& ledger, const Account& account,

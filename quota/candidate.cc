@@ -52,8 +52,9 @@ Instant ResidentUntil(const LeaseRow& lease, const TenantRow& tenant,
       std::clamp(lease.restore_time, Nanoseconds(0), kLongest / 64);
   const int64_t restores =
       std::clamp<int64_t>(options.residency_restores, 0, 64);
-  return lease.resident_since +
-         std::max(tenant.min_residency, restores * restore);
+  return std::max(
+      lease.resident_since + std::max(tenant.min_residency, restores * restore),
+      lease.coming_until);
 }
 
 bool IsRestless(const LeaseRow& lease, const PlannerOptions& options) {

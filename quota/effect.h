@@ -39,13 +39,16 @@ struct Denied {
   bool pausing = false;
 };
 
-// The leases of a Restore are charged to the device again.
+// The leases of a Restore are charged to the device again: all that it still
+// asked for, or, in part, some of them.
 struct Restored {
   RequestId request{};
   SessionId session{};
   TenantId tenant{};
   uint64_t bytes = 0;  // over all pools; 0: there was nothing to restore
   std::vector<LeaseId> leases = {};  // by their ids
+  // The request waits for the rest; Restored or Denied follows.
+  bool in_part = false;
 };
 
 // The request is in the queue; Granted, Restored or Denied follows.

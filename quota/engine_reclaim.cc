@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "quota/engine_state.h"
+#include "quota/in_part.h"
 
 namespace gmb::quota {
 
@@ -83,6 +84,34 @@ void Engine::State::BringBack(const Request& request, Effects& effects) {
                              .leases = request.leases});
 }
 
+void Engine::State::On(const BytesLeaving& event, Effects& effects) {
+  PoolState* pool = pools.Find(event.pool);
+  if (pool == nullptr) return;
+  const auto shortage = heads().NextShortage(event.pool, *pool, 0);
+  if (!shortage || shortage->lacking_bytes > event.bytes) return;
+  const Waiter& first = waiters.Of(shortage->request);
+  if (!first.asked.IsRestore() || first.asked.parts.size() != 1) return;
+  std::vector<LeaseId> fitting =
+      FittingNow(*pool, heads().ClaimsIn(event.pool, *pool), leases, first);
+  if (fitting.empty()) return;
+  Waiter waiter = Dequeue(shortage->request);
+  Request& asked = waiter.asked;
+  Restored restored{.request = asked.request,
+                    .session = asked.session,
+                    .tenant = asked.tenant,
+                    .leases = std::move(fitting),
+                    .in_part = true};
+  for (const LeaseId id : restored.leases) {
+    restored.bytes += leases.BringBack(id, pools).bytes;
+    std::erase(asked.leases, id);
+  }
+  asked.back_bytes += restored.bytes;
+  leases.CollectParts(asked);
+  effects.push_back(std::move(restored));
+  Enqueue(std::move(waiter));
+  Settle(event.pool, *pool, effects);
+}
+
 void Engine::State::LeaveOut(LeaseId lease, RequestId request,
                              Effects& effects) {
   Waiter waiter = Dequeue(request);
@@ -107,8 +136,11 @@ void Engine::State::JoinRestore(LeaseId lease, Effects& effects) {
   Waiter waiter = Dequeue(*joined);
   Request& asked = waiter.asked;
   asked.leases.push_back(lease);
+  // It may have come back for this request.
+  asked.back_bytes -= std::min(asked.back_bytes, evicted.bytes);
   std::sort(asked.leases.begin(), asked.leases.end());
   leases.CollectParts(asked);
+  if (asked.parts.size() > 1) asked.back_bytes = 0;
   std::vector<PoolId> touched;
   std::optional<Refusal> refusal;
   for (const Request::Part& part : asked.parts) {

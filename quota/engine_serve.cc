@@ -6,6 +6,24 @@
 #include "quota/must_find.h"
 
 namespace gmb::quota {
+namespace {
+
+// Those that requests of several pools tie to them.
+void AddLinked(const Pools& pools, const Waiters& waiters,
+               std::vector<PoolId>& ids) {
+  for (size_t i = 0; i < ids.size(); ++i) {
+    for (const auto& [place, request] : pools.Find(ids[i])->linked) {
+      for (const Request::Part& part : waiters.Of(request).asked.parts) {
+        if (std::find(ids.begin(), ids.end(), part.pool) == ids.end()) {
+          ids.push_back(part.pool);
+        }
+      }
+    }
+  }
+  std::sort(ids.begin(), ids.end());
+}
+
+}  // namespace
 
 void Engine::State::Settle(PoolId id, PoolState& pool, Effects& effects) {
   pool.ledger.Settle();
@@ -24,21 +42,8 @@ void Engine::State::SettleAll(std::vector<PoolId> ids, Effects& effects) {
   ServeAll(std::move(ids), effects);
 }
 
-void Engine::State::AddLinked(std::vector<PoolId>& ids) const {
-  for (size_t i = 0; i < ids.size(); ++i) {
-    for (const auto& [place, request] : pools.Find(ids[i])->linked) {
-      for (const Request::Part& part : waiters.Of(request).asked.parts) {
-        if (std::find(ids.begin(), ids.end(), part.pool) == ids.end()) {
-          ids.push_back(part.pool);
-        }
-      }
-    }
-  }
-  std::sort(ids.begin(), ids.end());
-}
-
 void Engine::State::ServeAll(std::vector<PoolId> ids, Effects& effects) {
-  AddLinked(ids);
+  AddLinked(pools, waiters, ids);
   bool served = !ids.empty();
   while (served) {
     served = false;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "quota/in_part.h"
 #include "quota/must_find.h"
 
 namespace gmb::quota {
@@ -218,6 +219,7 @@ void Engine::State::Enqueue(Waiter&& waiter) {
   const Waiter& added = waiters.Add(std::move(waiter), now);
   const Request& request = added.asked;
   ++MustFind(tenants, request.tenant, "tenant").waiting;
+  MarkBackInPart(request, pools, /*waits=*/true);
   for (const Request::Part& part : request.parts) {
     PoolState& pool = *pools.Find(part.pool);
     pool.queue.Add(request.tenant, added.place, request.request, part.ask,
@@ -235,6 +237,7 @@ Waiter Engine::State::Dequeue(RequestId request) {
   Waiter waiter = waiters.Remove(request);
   const Request& asked = waiter.asked;
   --MustFind(tenants, asked.tenant, "tenant").waiting;
+  MarkBackInPart(asked, pools, /*waits=*/false);
   for (const Request::Part& part : asked.parts) {
     PoolState& pool = *pools.Find(part.pool);
     pool.queue.Remove(asked.tenant, waiter.place, part.ask.bytes,

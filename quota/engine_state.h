@@ -44,6 +44,7 @@ struct Engine::State {
   void On(const Restore& event, Effects& effects);
   void On(const SessionPausing& event, Effects& effects);
   void On(const Shared& event, Effects& effects);
+  void On(const BytesLeaving& event, Effects& effects);
 
   // Changes by operators and the device (engine_changes.cc).
   void On(const PoolSet& event, Effects& effects);
@@ -68,7 +69,6 @@ struct Engine::State {
   // Serves these pools, and those that requests of several pools tie to them,
   // in the order of their ids, until nobody can be served.
   void ServeAll(std::vector<PoolId> ids, Effects& effects);
-  void AddLinked(std::vector<PoolId>& ids) const;
   // Brings the queue up to date with accounts that changed, and tells the
   // caller of quotas that came into force or became pending.
   void Publish(PoolId id, PoolState& pool, Effects& effects);

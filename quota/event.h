@@ -105,9 +105,10 @@ struct Evicted {
   LeaseId lease{};
 };
 
-// Brings evicted leases back, all at once or not at all, over all their pools:
-// those of one session, or of a group of sessions of one tenant. Answered by
-// Restored or Denied, or by Waiting and one of them later. Leases that are not
+// Brings evicted leases back, all at once over all their pools, or, once what
+// they lack is on its way, in parts (BytesLeaving): those of one session, or of
+// a group of sessions of one tenant. Answered by Restored or Denied, or by
+// Waiting and one of them later. Leases that are not
 // known or are resident count as done; one that another Restore waits for is
 // refused (kBadState), leases of several tenants too (kBadRequest). A Restore
 // whose id is that of a waiting request is ignored.
@@ -116,6 +117,16 @@ struct Restore {
   SessionId session{};  // that waits, and whose end ends the wait
   std::vector<LeaseId> leases;
   Instant deadline{};  // not after now: do not wait
+};
+
+// So many bytes of the pool are on their way off the device, and come free
+// before long. Where they are all that the first request lacks, and that is a
+// Restore of several leases of this pool alone, those of its leases that have
+// room now come back at once (Restored::in_part), but for shared ones; the
+// request keeps its turn and waits for the rest. Says nothing otherwise.
+struct BytesLeaving {
+  PoolId pool{};
+  uint64_t bytes = 0;
 };
 
 // The lease is its tenant's from now on and no session's: several use it, and a
@@ -159,7 +170,7 @@ using Event =
     std::variant<PoolSet, PoolDrain, MissingChanged, UnreturnedChanged,
                  TenantSet, TenantRemove, QuotaSet, SessionClosed, Acquire,
                  Cancel, Released, GrantFailed, Tick, HardChanged, Evicted,
-                 Restore, SessionPausing, Shared>;
+                 Restore, SessionPausing, Shared, BytesLeaving>;
 
 }  // namespace gmb::quota
 

@@ -59,7 +59,8 @@ void Ledger::SetTarget(uint64_t target_bytes) {
 }
 
 void Ledger::SetQuota(TenantId tenant, const TenantQuota& quota) {
-  Account& account = FindOrAdd(tenant);
+  Account& account = accounts_[tenant];
+  account.tenant = tenant;
   const uint64_t before_bytes = account.requested.guarantee_bytes;
   if (account.quota.weight != quota.weight) account.budget_changed = true;
   account.quota = quota;
@@ -87,7 +88,8 @@ void Ledger::Resolve(Account& account) {
 }
 
 void Ledger::SetUnreturned(TenantId tenant, uint64_t unreturned_bytes) {
-  Account& account = FindOrAdd(tenant);
+  Account& account = accounts_[tenant];
+  account.tenant = tenant;
   Alter(account, [&] { account.unreturned_bytes = unreturned_bytes; });
 }
 
@@ -133,6 +135,11 @@ void Ledger::RemoveLease(Account& account, uint64_t bytes, uint32_t handles,
     account.handles -= handles;
     --account.leases;
   });
+}
+
+void Ledger::SetBackInPart(Account& account, uint64_t bytes) {
+  account.back_in_part_bytes = bytes;
+  Touch(account);
 }
 
 void Ledger::RemoveAccount(TenantId tenant) {
@@ -227,12 +234,6 @@ std::vector<const Account*> Ledger::Accounts() const {
       accounts.begin(), accounts.end(),
       [](const Account* a, const Account* b) { return a->tenant < b->tenant; });
   return accounts;
-}
-
-Account& Ledger::FindOrAdd(TenantId tenant) {
-  Account& account = accounts_[tenant];
-  account.tenant = tenant;
-  return account;
 }
 
 void Ledger::Touch(Account& account) {

@@ -53,6 +53,8 @@ class Ledger {
   void RemoveLease(Account& account, uint64_t bytes, uint32_t handles,
                    Place place);
   void MoveLease(Account& account, uint64_t bytes, Place from, Place to);
+  // Of leases that are there: see Account::back_in_part_bytes.
+  void SetBackInPart(Account& account, uint64_t bytes);
   // The account must hold nothing.
   void RemoveAccount(TenantId tenant);
 
@@ -97,7 +99,6 @@ class Ledger {
   }
 
  private:
-  Account& FindOrAdd(TenantId tenant);
   void Touch(Account& account);
   // Takes the account out of the sums, lets `change` alter it, and puts it
   // back.

@@ -27,6 +27,8 @@ struct Request {
   absl::InlinedVector<Part, 1> parts;
   std::vector<LeaseId> leases;      // of a Restore
   std::vector<SessionId> sessions;  // of these leases
+  // Of a Restore of one pool: of its leases that have come back already.
+  uint64_t back_bytes = 0;
 
   [[nodiscard]] bool IsRestore() const { return !leases.empty(); }
   // Null: it asks for nothing there.

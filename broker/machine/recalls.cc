@@ -38,6 +38,13 @@ void Recalls::Cancel(quota::RequestId request, Turn& turn) {
   quota_.Tell(quota::Cancel{request}, turn);
 }
 
+void Recalls::BeginReturns(const Pool& pool, Turn& turn) {
+  if (state_.engine->waiting() == 0) return;
+  const uint64_t leaving =
+      state_.reclaim->IncomingBytes(pool.id, {}, /*pausing=*/false);
+  if (leaving > 0) quota_.Tell(quota::BytesLeaving{pool.id, leaving}, turn);
+}
+
 void Recalls::Adopt(Lease* lease) {
   SetAskedBack(lease, state_.engine->RestoreOf(lease->id));
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "broker/machine/lease.h"
+#include "broker/machine/pool.h"
 #include "broker/machine/quota_desk.h"
 #include "broker/machine/state.h"
 #include "broker/machine/turn.h"
@@ -32,6 +33,10 @@ class Recalls {
   void Adopt(Lease* lease);
   // The Restore that asked for it has come to nothing, or the lease has ended.
   void Forget(Lease* lease);
+
+  // Where the bytes that are on their way off the pool's device are all that its
+  // first Restore lacks, that one begins to come back.
+  void BeginReturns(const Pool& pool, Turn& turn);
 
   // Nobody asks for the lease for a while.
   void PutOff(quota::LeaseId id, Turn& turn);

@@ -35,6 +35,7 @@ void AddUser(const State& state, const Mapping& mapping, const Session& user,
       std::max(row->owed_by_process, state.owed->OfProcess(user));
   row->idle_since =
       std::max(row->idle_since, user.gate->idle_since().value_or(now));
+  row->coming_until = std::max(row->coming_until, user.waking->coming_until);
   const quota::Nanoseconds gap =
       user.gate->usual_gap().value_or(quota::Nanoseconds(0));
   if (row->usual_gap == quota::Nanoseconds(0) ||

@@ -18,6 +18,17 @@ namespace {
 // For mapping what was restored; not a matter of others' bytes.
 constexpr quota::Nanoseconds kMapGrace = std::chrono::seconds(30);
 
+// A lease that came back in part, before the rest was there, has failed: it does
+// not wait with the rest, but for its next attempt, with all.
+void WithdrawRestore(const State& state, const Lease& lease, QuotaDesk& quota,
+                     Turn& turn) {
+  for (const Session* user : UsersOf(state, lease)) {
+    const auto& restoring = user->waking->restoring;
+    if (restoring.has_value() && state.engine->IsWaiting(*restoring))
+      quota.Tell(quota::Cancel{*restoring}, turn);
+  }
+}
+
 }  // namespace
 
 bool LeaseMover::MakeReady(Lease* lease, Session* session, Turn& turn) {
@@ -97,6 +108,7 @@ void LeaseMover::StayEvicted(Lease* lease, absl::string_view why, Turn& turn) {
   state_.moving.Edit({}).erase({lease->tenant, lease->id});
   index_.Touch(lease);
   PublishMove(state_, "restore_failed", *lease, {}, why, turn);
+  WithdrawRestore(state_, *lease, quota_, turn);
   quota_.Tell(quota::Evicted{lease->id}, turn);
 }
 
@@ -191,6 +203,7 @@ void LeaseMover::TryEndRestore(Lease* lease, Turn& turn) {
 // The restore has failed; the contents are where they are authoritative.
 void LeaseMover::UndoRestore(Lease* lease, Turn& turn) {
   const absl::Status why = host_.TakeError(lease);
+  WithdrawRestore(state_, *lease, quota_, turn);
   PublishMove(state_, "restore_failed", *lease, {}, why.message(), turn);
   const bool in_host_pool = lease->request.contents != v1::PRESERVE ||
                             state_.host_books->TrueCopy(lease->id) != nullptr;

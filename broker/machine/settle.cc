@@ -124,6 +124,8 @@ void Machine::Reclaim(Turn& turn) {
       Drain(turn);
       if (!more) break;
     }
+    recalls_.BeginReturns(*pool, turn);
+    Drain(turn);
   }
   reclaimer_.ServeStanding(now, turn);
   Drain(turn);

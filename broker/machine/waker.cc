@@ -158,6 +158,7 @@ void Waker::AnswerRestores(Session* session, const absl::Status& status,
   std::map<uint64_t, quota::Instant> waiting;
   waiting.swap(session->waking.Edit({}).restores);
   session->waking.Edit({}).restore_attempts = 0;
+  session->waking.Edit({}).coming_until = {};
   state_.waking.Edit({}).erase(session->id);
   for (const auto& [client_id, until] : waiting)
     state_.restore_times.Edit({}).erase({until, session->id, client_id});
@@ -179,38 +180,6 @@ void Waker::AnswerMembers(Session* session, const absl::Status& status,
     AnswerRestores(member, status, turn);
 }
 
-void Waker::OnRestored(const quota::Restored& restored, Turn& turn) {
-  const std::optional<Returning> returning = recalls_.End(restored.request);
-  if (!returning.has_value()) return BringBack(restored.leases, turn);
-  if (returning->for_attach.has_value())
-    return sharing_.OnBackForAttach(*returning->for_attach, turn);
-  Session* session = &state_.SessionAt(returning->session);
-  session->waking.Edit({}).restoring.reset();
-  std::vector<quota::LeaseId> back =
-      AwayOf(state_, MembersOf(state_, session)).evicted;
-  // Leases that were asked for and have been left meanwhile are charged, so
-  // they come.
-  back.insert(back.end(), restored.leases.begin(), restored.leases.end());
-  BringBack(back, turn);
-  // It may have left the only one that it waited for.
-  AdvanceRestore(session, turn);
-}
-
-// Those of them that are charged to the device. Also for a session that has
-// left, or has withdrawn its Restore, since the engine decided: the leases come
-// back all the same, for others or to be released.
-void Waker::BringBack(const std::vector<quota::LeaseId>& leases, Turn& turn) {
-  for (const quota::LeaseId id : leases) {
-    const auto lease = state_.leases->find(id);
-    // A group's members may share one.
-    if (lease != state_.leases->end() &&
-        lease->second->move->residence == Residence::kEvicted &&
-        !state_.engine->Lease(id)->evicted) {
-      mover_.StartRestore(lease->second.get(), turn);
-    }
-  }
-}
-
 void Waker::OnDenied(const quota::Denied& denied, Turn& turn) {
   const std::optional<Returning> returning = recalls_.End(denied.request);
   if (!returning.has_value()) return;
@@ -228,8 +197,11 @@ void Waker::OnRestoreDenied(const quota::Denied& denied, Session* session,
                             Turn& turn) {
   session->waking.Edit({}).restoring.reset();
   const bool in_time = denied.reason == quota::Reason::kPoolExhausted;
-  const bool waits_on =
-      denied.pausing || (in_time && WaitsOn(state_, session, turn));
+  // One that came back in part, of which a lease has failed (LeaseMover). That
+  // lease's end, which is told next, has it ask anew, or answers it.
+  const bool withdrawn = denied.reason == quota::Reason::kCancelled;
+  const bool waits_on = denied.pausing || withdrawn ||
+                        (in_time && WaitsOn(state_, session, turn));
   if (!waits_on) {
     uint64_t bytes = 0;
     for (const quota::LeaseId id :
@@ -244,7 +216,7 @@ void Waker::OnRestoreDenied(const quota::Denied& denied, Session* session,
   }
   AdvanceOthers(denied.request, MembersOf(state_, session), turn);
   // The end of a pause comes back to it; so does its deadline.
-  if (waits_on) AdvanceRestore(session, turn);
+  if (waits_on && !withdrawn) AdvanceRestore(session, turn);
 }
 
 // Restores whose own deadline is over: their leases may still be on their way

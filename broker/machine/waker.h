@@ -70,6 +70,10 @@ class Waker {
   void AnswerRestores(Session* session, const absl::Status& status, Turn& turn);
   void Reopen(Session* session, Turn& turn);
   void BringBack(const std::vector<quota::LeaseId>& leases, Turn& turn);
+  // Their bytes are granted, or begin to be: what they have stays, for the time
+  // that this should take.
+  void KeepWhatComes(const std::vector<Session*>& members, quota::Instant now);
+  void OnRestoredInPart(const quota::Restored& restored, Turn& turn);
   void OnRestoreDenied(const quota::Denied& denied, Session* session,
                        Turn& turn);
   void AdvanceOthers(quota::RequestId request,

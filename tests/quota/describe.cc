@@ -94,6 +94,9 @@ struct EventText {
   std::string operator()(const Shared& e) const {
     return absl::StrCat("Shared lease=", e.lease.value);
   }
+  std::string operator()(const BytesLeaving& e) const {
+    return absl::StrCat("BytesLeaving pool=", e.pool.value, " bytes=", e.bytes);
+  }
 };
 
 struct EffectText {
@@ -112,7 +115,8 @@ struct EffectText {
   std::string operator()(const Restored& e) const {
     return absl::StrCat("Restored request=", e.request.value,
                         " session=", e.session.value,
-                        " tenant=", e.tenant.value, " bytes=", e.bytes);
+                        " tenant=", e.tenant.value, " bytes=", e.bytes,
+                        e.in_part ? " in part" : "");
   }
   std::string operator()(const Waiting& e) const {
     return absl::StrCat("Waiting request=", e.request.value,

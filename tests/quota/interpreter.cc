@@ -68,7 +68,7 @@ class Run {
 
   Event NextEvent() {
     now_ = now_ + Nanoseconds(Below(4) == 0 ? Below(64) : Below(4));
-    const uint64_t kind = Below(84);
+    const uint64_t kind = Below(92);
     if (kind >= 64) return NextReclaim(kind - 64);
     if (kind < 28) return NextAcquire();
     if (kind < 43) return NextRelease();
@@ -179,10 +179,12 @@ class Run {
     if (kind < 16) return NextRestore();
     if (kind < 18) return HardChanged{SomeLease(), Below(4) == 0};
     if (kind == 18 && Below(2) == 0) return Shared{SomeLease()};
+    if (kind >= 20) return BytesLeaving{SomePool(), 2 + Below(kPoolBytes)};
     return SessionPausing{SessionId{1 + Below(kSessions)}, Below(3) == 0};
   }
 
-  // Of all leases of a session and tenant that are evicted, or of any leases.
+  // Of all leases of a session and tenant that are evicted, of all of a tenant's
+  // in a pool, as of a group, or of any leases.
   Event NextRestore() {
     Restore restore{.request = RequestId{++last_request_},
                     .session = SessionId{1 + Below(kSessions)},
@@ -196,9 +198,12 @@ class Run {
       std::advance(it, Below(checker_.evicted().size()));
       const Granted& first = checker_.leases().at(*it);
       restore.session = first.session;
+      const bool of_group = Below(2) == 0;
       for (const LeaseId id : checker_.evicted()) {
         const Granted& lease = checker_.leases().at(id);
-        if (lease.session == first.session && lease.tenant == first.tenant)
+        if (lease.tenant != first.tenant) continue;
+        if (lease.session == first.session ||
+            (of_group && lease.pool == first.pool))
           restore.leases.push_back(id);
       }
     }
@@ -278,13 +283,17 @@ class Run {
         const bool at_once = std::holds_alternative<Restore>(event);
         ++(at_once ? result_.restored : result_.restored_after_waiting);
         result_.restored_nothing += restored->bytes == 0;
+        result_.restored_in_part += restored->in_part;
+        if (restored->in_part) model_.FollowInPart(*restored);
       }
       result_.pending += std::holds_alternative<QuotaPending>(effect);
     }
     const std::string engine_says = DescribeAnswers(effects);
     const std::string model_says = DescribeAnswers(model_.Handle(event, now_));
     history_.push_back("  " + engine_says);
-    if (engine_says != model_says) {
+    if (!model_.WrongInPart().empty()) {
+      Fail(absl::StrCat("what came back in part: ", model_.WrongInPart()));
+    } else if (engine_says != model_says) {
       Fail(absl::StrCat("the reference model says\n  ", model_says));
     } else if (engine_.NextDeadline() != model_.NextDeadline()) {
       Fail(absl::StrCat("NextDeadline is ", DeadlineText(engine_),

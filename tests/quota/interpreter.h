@@ -25,6 +25,7 @@ struct InterpreterResult {
   uint64_t restored = 0;
   uint64_t restored_after_waiting = 0;
   uint64_t restored_nothing = 0;
+  uint64_t restored_in_part = 0;
   uint64_t denied_pausing = 0;
   uint64_t denied_claimed = 0;
 };

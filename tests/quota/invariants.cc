@@ -160,6 +160,17 @@ void InvariantChecker::Follow(const Event& event, const Effects& effects) {
       const Waiter& waiter =
           waited != waiting_.end() ? waited->second : arrived->second;
       uint64_t bytes = 0;
+      if (restored->in_part) {
+        Expect(waited != waiting_.end(), "in part, and it did not wait");
+        for (const LeaseId id : restored->leases) {
+          Expect(evicted_.erase(id) == 1, "a resident lease was restored");
+          bytes += leases_.at(id).bytes;
+          Expect(std::erase(waited->second.leases, id) == 1,
+                 "a lease that nobody asked for was restored");
+        }
+        Expect(bytes == restored->bytes, "not what it says came back");
+        continue;
+      }
       for (const LeaseId id : waiter.leases) {
         if (!leases_.contains(id)) continue;
         Expect(evicted_.erase(id) == 1, "a resident lease was restored");

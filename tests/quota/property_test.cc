@@ -39,6 +39,7 @@ TEST(QuotaPropertyTest,
     total.pending += result.pending;
     total.restored += result.restored;
     total.restored_after_waiting += result.restored_after_waiting;
+    total.restored_in_part += result.restored_in_part;
     total.denied_pausing += result.denied_pausing;
     total.denied_claimed += result.denied_claimed;
   }
@@ -46,9 +47,9 @@ TEST(QuotaPropertyTest,
             << total.granted_after_waiting << " of them after waiting, "
             << total.pending << " pending, " << total.restored
             << " restored at once, " << total.restored_after_waiting
-            << " after waiting, " << total.denied_pausing
-            << " denied for a pause, " << total.denied_claimed
-            << " for another's claim;";
+            << " after waiting, " << total.restored_in_part << " in part, "
+            << total.denied_pausing << " denied for a pause, "
+            << total.denied_claimed << " for another's claim;";
   for (const auto& [reason, n] : total.denied)
     std::cout << " " << ReasonName(reason) << " " << n;
   std::cout << "\n";

@@ -146,8 +146,15 @@ bool ReferenceModel::Fits(const Wanted& request, PoolId turn) const {
 double ReferenceModel::Priority(PoolId id, TenantId tenant) const {
   const uint64_t held = Resident(id, tenant);
   const uint64_t guarantee = Guarantee(id, tenant);
-  const double borrowed =
-      held > guarantee ? static_cast<double>(held - guarantee) : 0;
+  uint64_t back = 0;
+  for (const ModelWaiter& waiter : waiters_) {
+    const Wanted& wanted = waiter.wanted;
+    if (wanted.tenant == tenant && wanted.bytes.contains(id))
+      back += wanted.back;
+  }
+  const double borrowed = held > guarantee + back
+                              ? static_cast<double>(held - guarantee - back)
+                              : 0;
   return borrowed / pools_.at(id).shares.at(tenant).quota.weight;
 }
 

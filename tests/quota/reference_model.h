@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "quota/effect.h"
@@ -23,6 +24,10 @@ class ReferenceModel {
   // Granted, Denied and Waiting in order; then the answers about quotas and
   // pools, sorted. No BudgetChanged.
   Effects Handle(const Event& event, Instant now);
+  // The engine chooses what comes back in part, with the next event: the model
+  // judges that choice, and follows it. Answers what is wrong with it.
+  void FollowInPart(const Restored& chosen) { chosen_ = chosen; }
+  const std::string& WrongInPart() const { return wrong_; }
   // When the next wait ends, or a claim begins or ceases to hold.
   std::optional<Instant> NextDeadline() const;
 
@@ -63,6 +68,7 @@ class ReferenceModel {
     Instant deadline;
     bool hard = true;
     std::vector<LeaseId> leases;  // of a Restore
+    uint64_t back = 0;            // bytes that came back in part
     bool IsRestore() const { return !leases.empty(); }
   };
   struct ModelWaiter {
@@ -92,6 +98,7 @@ class ReferenceModel {
   void On(const Restore& event);
   void On(const SessionPausing& event);
   void On(const Shared& event);
+  void On(const BytesLeaving& event);
 
   // Leased and unreturned; of these what is on the device; of these what is
   // hard.
@@ -170,6 +177,8 @@ class ReferenceModel {
   std::vector<ModelWaiter> waiters_;  // in the order of arrival
   Effects requests_;                  // what the event brought about
   Effects answers_;
+  std::optional<Restored> chosen_;
+  std::string wrong_;
 };
 
 template <typename Predicate>

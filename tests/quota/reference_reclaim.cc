@@ -1,5 +1,6 @@
 // The reference model's leases that leave the device and come back.
 #include <algorithm>
+#include <utility>
 
 #include "tests/quota/reference_model.h"
 
@@ -44,6 +45,8 @@ void ReferenceModel::On(const Evicted& event) {
     if (!same_session || wanted.tenant != lease->second.tenant) continue;
     wanted.leases.push_back(event.lease);
     wanted.bytes[lease->second.pool] += lease->second.bytes;
+    wanted.back -= std::min(wanted.back, lease->second.bytes);
+    if (wanted.bytes.size() > 1) wanted.back = 0;
     for (const auto& [pool, bytes] : wanted.bytes) {
       const auto refusal = Impossible(wanted, pool);
       if (!refusal) continue;
@@ -101,6 +104,58 @@ void ReferenceModel::On(const Shared& event) {
   const auto lease = leases_.find(event.lease);
   if (lease == leases_.end()) return;
   lease->second.session = {};
+}
+
+void ReferenceModel::On(const BytesLeaving& event) {
+  if (!chosen_) return;
+  const Restored chosen = *std::exchange(chosen_, std::nullopt);
+  const auto expect = [&](bool holds, const char* what) {
+    if (!holds && wrong_.empty()) wrong_ = what;
+    return holds;
+  };
+  if (!expect(IsWaiting(chosen.request), "it does not wait")) return;
+  Wanted& wanted = WaiterOf(chosen.request).wanted;
+  if (!expect(wanted.bytes.size() == 1 && wanted.bytes.contains(event.pool),
+              "it asks for other pools")) {
+    return;
+  }
+  // It would be served next, if the bytes under way were here.
+  for (const Wanted& earlier : Order(event.pool)) {
+    if (earlier.request == wanted.request) break;
+    const bool passed = !WithinGuarantee(earlier, event.pool) &&
+                        (Lacking(earlier, event.pool) > 0 ||
+                         LackingBeside(earlier, event.pool, false) > 0);
+    expect(passed || WithinGuarantee(earlier, event.pool),
+           "one before it could be served");
+  }
+  const bool borrows = !WithinGuarantee(wanted, event.pool);
+  Wanted part = wanted;
+  part.bytes.at(event.pool) = 0;
+  for (const LeaseId id : chosen.leases) {
+    if (!expect(std::erase(wanted.leases, id) == 1, "it asks for others"))
+      return;
+    const ModelLease& lease = leases_.at(id);
+    expect(lease.evicted && lease.session != SessionId{}, "not to be restored");
+    part.bytes.at(event.pool) += lease.bytes;
+  }
+  const uint64_t bytes = part.bytes.at(event.pool);
+  const int64_t lacking =
+      static_cast<int64_t>(wanted.bytes.at(event.pool)) - Free(event.pool);
+  expect(bytes > 0 && !wanted.leases.empty(), "nothing, or all of it");
+  expect(lacking <= static_cast<int64_t>(event.bytes), "more is lacking");
+  expect(static_cast<int64_t>(bytes) <= Free(event.pool), "it does not fit");
+  expect(!borrows || LackingBeside(part, event.pool, false) <= 0,
+         "it breaks a claim");
+  expect(!borrows || Committed(event.pool) <= Usable(event.pool),
+         "it borrows what is broken");
+  for (const LeaseId id : chosen.leases) leases_.at(id).evicted = false;
+  wanted.bytes.at(event.pool) -= bytes;
+  wanted.back += bytes;
+  requests_.push_back(Restored{.request = wanted.request,
+                               .session = wanted.session,
+                               .tenant = wanted.tenant,
+                               .bytes = bytes,
+                               .in_part = true});
 }
 
 void ReferenceModel::On(const SessionPausing& event) {

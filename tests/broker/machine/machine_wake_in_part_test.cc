@@ -1,0 +1,192 @@
+// Sessions that begin to come back while others still leave (docs/eviction.md,
+// "Restoring").
+#include <chrono>
+#include <string>
+
+#include "gtest/gtest.h"
+#include "tests/broker/machine/machine_fixture.h"
+
+namespace gmb::broker {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// A pool of 64 granules: two leases of 20 are away, and another session is
+// parked with two of 20, so that one of these has to leave.
+class MachineWakeInPartTest : public MachineFixture {
+ protected:
+  void SetUp() override {
+    SetTenant("a");
+    SetTenant("b");
+    SetTenant("c");
+    idle = Parked("a");
+    one = Lease(idle, 20);
+    two = Lease(idle, 20);
+    Write(idle, one, 1000);
+    Write(idle, two, 2000);
+    Reclaim("a");
+    Work();
+    ASSERT_EQ(Where(one), "evicted");
+    ASSERT_EQ(Where(two), "evicted");
+    other = Parked("b");
+    leaving = Lease(other, 20);
+    staying = Lease(other, 20);
+    world.Advance(seconds(1));
+  }
+  std::string WhereAll() { return Where(one) + " " + Where(two); }
+
+  SimClient* idle = nullptr;
+  SimClient* other = nullptr;
+  quota::LeaseId one{}, two{}, leaving{}, staying{};
+};
+
+TEST_F(MachineWakeInPartTest, TheFirstLeaseIsFilledWhileRoomIsMade) {
+  const uint64_t id = Restore(idle);
+  EXPECT_EQ(Events("evict_started").size(), 3u) << "two before, and one now";
+  EXPECT_EQ(WhereAll(), "restoring evicted");
+  RunDevice();
+  EXPECT_EQ(Outcome(idle, id), "nothing");
+  Work();
+  EXPECT_EQ(Outcome(idle, id), "restored");
+  EXPECT_EQ(WhereAll(), "mapped mapped");
+  EXPECT_EQ(Read(idle, one).front(), 1000u);
+  EXPECT_EQ(Read(idle, two).front(), 2000u);
+}
+
+TEST_F(MachineWakeInPartTest, TheGateStaysClosedUntilAllIsBack) {
+  stubborn.insert(other);
+  const uint64_t id = Restore(idle);
+  Work();
+  ASSERT_EQ(WhereAll(), "mapped evicted");
+  EXPECT_EQ(Outcome(idle, id), "nothing");
+  EXPECT_TRUE(IsClosed(idle));
+  EXPECT_FALSE(Enter(idle));
+}
+
+// It is idle for the longest time, and needs no copy.
+TEST_F(MachineWakeInPartTest, WhatIsBackIsNotTakenBeforeItWasUsed) {
+  SetTenant("c", {.guarantee = 40});
+  stubborn.insert(other);
+  const uint64_t id = Restore(idle, seconds(60));
+  Work();
+  ASSERT_EQ(WhereAll(), "mapped evicted");
+  SimClient* third = Connect("c");
+  Ask(third, 40, {.wait = seconds(60)});
+  EXPECT_EQ(Where(one), "mapped");
+  // A session that does not come back after all keeps nothing from others.
+  RunFor(seconds(30));
+  EXPECT_EQ(Where(one), "evicted");
+  EXPECT_EQ(Outcome(idle, id), "nothing");
+}
+
+// Of one that has all of its bytes: what was on the device all the time.
+TEST_F(MachineWakeInPartTest, WhatStayedIsNotTakenWhileTheRestComesBack) {
+  Release(idle, two);
+  End(other);
+  Work();
+  SimClient* half = Parked("c");
+  const quota::LeaseId stays = Lease(half, 16);
+  const quota::LeaseId goes = Lease(half, 4);
+  world.Advance(seconds(1));
+  SimClient* later = Parked("b");
+  Lease(later, 20);
+  Lease(later, 20);
+  world.Advance(seconds(1));
+  Reclaim("c", 4);
+  Work();
+  ASSERT_EQ(Where(stays), "mapped");
+  ASSERT_EQ(Where(goes), "evicted");
+  Restore(half);
+  ASSERT_EQ(Where(goes), "restoring");
+  Restore(idle);
+  EXPECT_EQ(Where(stays), "mapped") << "it is the longest idle";
+  EXPECT_EQ(Where(one), "evicted") << "others leave for it";
+  EXPECT_GT(Index().IncomingBytes(kPool, {}, false), 0u);
+}
+
+TEST_F(MachineWakeInPartTest, AnEvictionThatFailsLeavesTheRestWaiting) {
+  const uint64_t id = Restore(idle);
+  ASSERT_EQ(WhereAll(), "restoring evicted");
+  RunDevice();
+  Follow(idle);
+  RefuseMoves(other);
+  Work();
+  EXPECT_EQ(Outcome(idle, id), "restored") << "from the other's next lease";
+  EXPECT_EQ(Read(idle, one).front(), 1000u);
+}
+
+TEST_F(MachineWakeInPartTest, SlabsThatCannotBeMadeAreAnAnswerInTheEnd) {
+  stubborn.insert(other);
+  // The free slabs are kept for that one for a while, so that others are made.
+  SimClient* third = Connect("c");
+  Release(third, Lease(third, 24));
+  const uint64_t id = Restore(idle, seconds(60));
+  int attempts = 0;
+  while (Outcome(idle, id) == "nothing" && attempts < 50) {
+    ++attempts;
+    world.device(kPool).FailNextCreate(absl::InternalError("the bus"));
+    world.StepDevice(kPool);
+  }
+  EXPECT_EQ(Outcome(idle, id), "DEVICE_ERROR");
+  EXPECT_LE(attempts, 4);
+  EXPECT_EQ(Waiting(), 0u);
+  world.device(kPool).FailNextCreate(absl::OkStatus());
+  stubborn.clear();
+  RunDevice();
+  const uint64_t again = Restore(idle);
+  Work();
+  EXPECT_EQ(Outcome(idle, again), "restored");
+  EXPECT_EQ(Read(idle, one).front(), 1000u);
+}
+
+TEST_F(MachineWakeInPartTest, ACopyThatFailsIsAnAnswerAndTheContentsStay) {
+  stubborn.insert(other);
+  const uint64_t id = Restore(idle, seconds(60));
+  RunDevice();
+  RunCopies(/*fail=*/true);
+  Follow(idle);
+  EXPECT_EQ(Outcome(idle, id), "DEVICE_ERROR");
+  EXPECT_EQ(Waiting(), 0u);
+  stubborn.clear();
+  Work();
+  EXPECT_EQ(WhereAll(), "evicted evicted");
+  const uint64_t again = Restore(idle);
+  Work();
+  EXPECT_EQ(Outcome(idle, again), "restored");
+  EXPECT_EQ(Read(idle, one).front(), 1000u);
+  EXPECT_EQ(Read(idle, two).front(), 2000u);
+}
+
+TEST_F(MachineWakeInPartTest, ItsTimeIsOverInTheMiddle) {
+  stubborn.insert(other);
+  const uint64_t id = Restore(idle, seconds(1));
+  RunFor(milliseconds(1100));
+  EXPECT_EQ(Outcome(idle, id), "POOL_EXHAUSTED");
+  EXPECT_EQ(WhereAll(), "mapped evicted");
+  stubborn.clear();
+  const uint64_t again = Restore(idle);
+  Work();
+  EXPECT_EQ(Outcome(idle, again), "restored");
+}
+
+TEST_F(MachineWakeInPartTest, ASessionThatEndsInTheMiddleLeavesNothing) {
+  for (int step = 0; step < 3; ++step) {
+    Restore(idle, seconds(60));
+    ASSERT_EQ(WhereAll(), "restoring evicted") << step;
+    if (step > 0) RunDevice();
+    if (step > 1) RunCopies();
+    End(idle);
+    Work();
+    EXPECT_EQ(Where(one), "gone") << step;
+    EXPECT_EQ(Waiting(), 0u) << step;
+    EXPECT_EQ(Of("a").leased_bytes, 0u) << step;
+    EXPECT_EQ(InHostPool("a").reserved_bytes, 0u) << step;
+    End(other);
+    Work();
+    SetUp();
+  }
+}
+
+}  // namespace
+}  // namespace gmb::broker
