@@ -23,7 +23,8 @@ class Moved:
 class Wake:
     """All leases of a tenant that came back together."""
 
-    granted: float  # their bytes were the tenant's: slabs are made and filled from here on
+    granted: float  # the first one's bytes were the tenant's: slabs are made and filled from here
+    complete: float  # the last one's bytes were
     back: float
     nbytes: int
 
@@ -103,10 +104,11 @@ def _wakes(ins: Sequence[Moved]) -> list[Wake]:
     wakes: list[Wake] = []
     for moved in sorted(ins, key=lambda moved: moved.begin):
         if wakes and moved.begin <= wakes[-1].back:
+            wakes[-1].complete = moved.begin
             wakes[-1].back = max(wakes[-1].back, moved.end)
             wakes[-1].nbytes += moved.nbytes
         else:
-            wakes.append(Wake(moved.begin, moved.end, moved.nbytes))
+            wakes.append(Wake(moved.begin, moved.begin, moved.end, moved.nbytes))
     return wakes
 
 

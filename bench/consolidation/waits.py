@@ -82,7 +82,7 @@ def _asked(own: Iterable[Answer], tenant: Tenant, beside: Sequence[Tenant]) -> l
         came = [before.back for before in tenant.wakes if before.back <= wake.granted]
         asked = max(askers + left + came)
         freed = any(
-            asked < end <= wake.granted
+            asked < end <= wake.complete
             for other in beside
             for end in [*(out.end for out in other.outs), *(trim[1] for trim in other.trims)]
         )
@@ -97,7 +97,7 @@ def _spans(
     freeing = union(
         span for other in beside for span in [*spans_of(other.outs), *other.trims]
     )
-    waiting = union((one.asked, one.wake.granted) for one in asked)
+    waiting = union((one.asked, one.wake.complete) for one in asked)
     room, turn = split(waiting, freeing)
     return {
         "copy": spans_of(tenant.ins),

@@ -93,6 +93,19 @@ def test_a_wake_in_a_full_pool_waits_for_what_others_leave():
     assert (wait.back_bytes, wait.others_out_bytes, wait.others_in_bytes) == (2 * GIB, 3 * GIB, 0)
 
 
+def test_a_wake_that_begins_while_others_leave_is_one_in_a_full_pool():
+    [wait] = waits(
+        [answer(ms=200)],
+        moved("m01", 9, "out", 0.005, 0.080, 3 * GIB),
+        moved("m00", 1, "in", 0.020, 0.040),
+        moved("m00", 2, "in", 0.030, 0.060),
+        moved("m00", 3, "in", 0.080, 0.100),
+    )
+    assert wait.kind == FULL_POOL
+    assert parts(wait) == {"turn": 5, "room": 35, "copy": 60, "rest": 100}
+    assert wait.back_bytes == 3 * GIB
+
+
 def test_memory_of_others_that_leaves_before_or_later_was_not_waited_for():
     [wait] = waits(
         [answer(sent=1.0, ms=200)],
