@@ -188,7 +188,7 @@ void HostDesk::LeaveAlone(Lease* lease, quota::Instant now) {
 }
 
 void HostDesk::BeforeSeal(const Session& session, Lease* lease) {
-  if (lease->sharing->sealed ||
+  if (lease->sharing->sealed || lease->move->torn ||
       lease->move->residence != Residence::kResident ||
       IsBacked(state_, *lease)) {
     return;

@@ -106,6 +106,20 @@ TEST_F(MachineTornTest, WhatMayBeLostIsNeverTorn) {
   EXPECT_EQ(Outcome(idle, again), "restored");
 }
 
+// Its slabs hold nothing newer than its contents, whatever its gate says.
+TEST_F(MachineTornTest, SealingItKeepsItsContents) {
+  const quota::LeaseId lease = Torn();
+  const ipc::GateWord closed = GateOf(idle);
+  idle->cells->word.store(ipc::GateWord(ipc::GateState::kOpen, 1, 9).bits());
+  Seal(idle, lease);
+  EXPECT_TRUE(state().LeaseAt(lease).move->torn);
+  idle->cells->word.store(closed.bits());
+  const uint64_t id = Restore(idle);
+  Work();
+  EXPECT_EQ(Outcome(idle, id), "restored");
+  EXPECT_EQ(Read(idle, lease), written);
+}
+
 // Nobody is let in to a shared lease before it is whole.
 TEST_F(MachineTornTest, WhoAttachesToATornOneHasItFilledFirst) {
   const quota::LeaseId lease = Torn({.share_as = "w"});
