@@ -1,5 +1,6 @@
 // Leases that leave the device and come back, and sessions that are paused.
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "quota/engine_state.h"
@@ -18,6 +19,7 @@ void Engine::State::On(const Evicted& event, Effects& effects) {
   if (lease == nullptr) return;
   // Serving others makes leases, which moves those in the table.
   const PoolId pool = lease->pool;
+  ForgetBackInPart(event.lease, lease->bytes, /*taken=*/true, waiters, pools);
   JoinRestore(event.lease, effects);
   Settle(pool, *pools.Find(pool), effects);
 }
@@ -90,7 +92,10 @@ void Engine::State::On(const BytesLeaving& event, Effects& effects) {
   const auto shortage = heads().NextShortage(event.pool, *pool, 0);
   if (!shortage || shortage->lacking_bytes > event.bytes) return;
   const Waiter& first = waiters.Of(shortage->request);
-  if (!first.asked.IsRestore() || first.asked.parts.size() != 1) return;
+  if (!first.asked.IsRestore() || first.asked.parts.size() != 1 ||
+      first.asked.comes_whole) {
+    return;
+  }
   std::vector<LeaseId> fitting =
       FittingNow(*pool, heads().ClaimsIn(event.pool, *pool), leases, first);
   if (fitting.empty()) return;
@@ -101,10 +106,17 @@ void Engine::State::On(const BytesLeaving& event, Effects& effects) {
                     .tenant = asked.tenant,
                     .leases = std::move(fitting),
                     .in_part = true};
-  for (const LeaseId id : restored.leases) {
+  for (const LeaseId id : restored.leases)
     restored.bytes += leases.BringBack(id, pools).bytes;
-    std::erase(asked.leases, id);
-  }
+  // All by their ids.
+  std::erase_if(asked.leases, [&](LeaseId id) {
+    return std::binary_search(restored.leases.begin(), restored.leases.end(),
+                              id);
+  });
+  std::vector<LeaseId> back;
+  std::merge(asked.back.begin(), asked.back.end(), restored.leases.begin(),
+             restored.leases.end(), std::back_inserter(back));
+  asked.back = std::move(back);
   asked.back_bytes += restored.bytes;
   leases.CollectParts(asked);
   effects.push_back(std::move(restored));
@@ -136,11 +148,12 @@ void Engine::State::JoinRestore(LeaseId lease, Effects& effects) {
   Waiter waiter = Dequeue(*joined);
   Request& asked = waiter.asked;
   asked.leases.push_back(lease);
-  // It may have come back for this request.
-  asked.back_bytes -= std::min(asked.back_bytes, evicted.bytes);
   std::sort(asked.leases.begin(), asked.leases.end());
   leases.CollectParts(asked);
-  if (asked.parts.size() > 1) asked.back_bytes = 0;
+  if (asked.parts.size() > 1) {
+    asked.back.clear();
+    asked.back_bytes = 0;
+  }
   std::vector<PoolId> touched;
   std::optional<Refusal> refusal;
   for (const Request::Part& part : asked.parts) {

@@ -23,6 +23,32 @@ void AddLinked(const Pools& pools, const Waiters& waiters,
   std::sort(ids.begin(), ids.end());
 }
 
+using ClaimsByPool = absl::flat_hash_map<PoolId, Claims>;
+
+// Whether the bytes that it asks of its other pools are there.
+bool FitsElsewhere(const Pools& pools, const Heads& heads, const Waiter& waiter,
+                   PoolId except, ClaimsByPool& known) {
+  const Request& request = waiter.asked;
+  return std::all_of(
+      request.parts.begin(), request.parts.end(),
+      [&](const Request::Part& part) {
+        if (part.pool == except) return true;
+        const PoolState& pool = *pools.Find(part.pool);
+        const auto [claims, fresh] = known.try_emplace(part.pool);
+        if (fresh) claims->second = heads.ClaimsIn(part.pool, pool);
+        // Its turn in one pool is enough: of two that claim in the same pools
+        // the older one goes first, or each could wait for the other's end.
+        Claims older = claims->second;
+        older.held.erase(std::remove_if(older.held.begin(), older.held.end(),
+                                        [&](const Claim& claim) {
+                                          return claim.place > waiter.place;
+                                        }),
+                         older.held.end());
+        return !CheckNow(pool, *pool.ledger.Find(request.tenant), part.ask,
+                         older, waiter.place);
+      });
+}
+
 }  // namespace
 
 void Engine::State::Settle(PoolId id, PoolState& pool, Effects& effects) {
@@ -78,35 +104,13 @@ void Engine::State::Publish(PoolId id, PoolState& pool, Effects& effects) {
   }
 }
 
-bool Engine::State::FitsElsewhere(const Waiter& waiter, PoolId except,
-                                  ClaimsByPool& known) const {
-  const Request& request = waiter.asked;
-  return std::all_of(
-      request.parts.begin(), request.parts.end(),
-      [&](const Request::Part& part) {
-        if (part.pool == except) return true;
-        const PoolState& pool = *pools.Find(part.pool);
-        const auto [claims, fresh] = known.try_emplace(part.pool);
-        if (fresh) claims->second = heads().ClaimsIn(part.pool, pool);
-        // Its turn in one pool is enough: of two that claim in the same pools
-        // the older one goes first, or each could wait for the other's end.
-        Claims older = claims->second;
-        older.held.erase(std::remove_if(older.held.begin(), older.held.end(),
-                                        [&](const Claim& claim) {
-                                          return claim.place > waiter.place;
-                                        }),
-                         older.held.end());
-        return !CheckNow(pool, *pool.ledger.Find(request.tenant), part.ask,
-                         older, waiter.place);
-      });
-}
-
 void Engine::State::MarkLackingElsewhere(PoolId id, PoolState& pool) const {
   ClaimsByPool known;
   for (const auto& [place, request] : pool.linked) {
     const Waiter& waiter = waiters.Of(request);
-    pool.queue.SetLackingElsewhere(waiter.asked.tenant, place,
-                                   !FitsElsewhere(waiter, id, known));
+    pool.queue.SetLackingElsewhere(
+        waiter.asked.tenant, place,
+        !FitsElsewhere(pools, heads(), waiter, id, known));
   }
 }
 

@@ -210,6 +210,7 @@ void Engine::State::EndLease(LeaseId id, Effects& effects) {
   if (!lease) return;
   handles.GiveBack(MustFind(tenants, lease->tenant, "tenant").handles,
                    lease->handles);
+  ForgetBackInPart(id, lease->bytes, /*taken=*/false, waiters, pools);
   const std::optional<RequestId> restore = waiters.RestoreOf(id);
   if (restore) LeaveOut(id, *restore, effects);
   Settle(lease->pool, *pools.Find(lease->pool), effects);

@@ -85,9 +85,6 @@ struct Engine::State {
   void MarkLackingElsewhere(PoolId id, PoolState& pool) const;
   // The next that may borrow.
   std::optional<RequestId> NextToBorrow(PoolId id, PoolState& pool);
-  using ClaimsByPool = absl::flat_hash_map<PoolId, Claims>;
-  bool FitsElsewhere(const Waiter& waiter, PoolId except,
-                     ClaimsByPool& known) const;
 
   // Says what keeps a request that is not in a queue from being served now.
   std::optional<Refusal> Blocked(const Request& request) const;

@@ -123,7 +123,9 @@ struct Restore {
 // before long. Where they are all that the first request lacks, and that is a
 // Restore of several leases of this pool alone, those of its leases that have
 // room now come back at once (Restored::in_part), but for shared ones; the
-// request keeps its turn and waits for the rest. Says nothing otherwise.
+// request keeps its turn and waits for the rest. Once one of them is evicted
+// again, all that it lacks comes back together; so it does while less than a
+// sixteenth of it has room. Says nothing otherwise.
 struct BytesLeaving {
   PoolId pool{};
   uint64_t bytes = 0;

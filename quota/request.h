@@ -27,8 +27,12 @@ struct Request {
   absl::InlinedVector<Part, 1> parts;
   std::vector<LeaseId> leases;      // of a Restore
   std::vector<SessionId> sessions;  // of these leases
-  // Of a Restore of one pool: of its leases that have come back already.
+  // Of a Restore of one pool: those of its leases that have come back already
+  // and are still there, by their ids, and their bytes.
+  std::vector<LeaseId> back = {};
   uint64_t back_bytes = 0;
+  // One of these was taken again: the rest comes all at once.
+  bool comes_whole = false;
 
   [[nodiscard]] bool IsRestore() const { return !leases.empty(); }
   // Null: it asks for nothing there.

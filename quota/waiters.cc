@@ -15,6 +15,7 @@ const Waiter& Waiters::Add(Waiter&& waiter, Instant now) {
   for (const LeaseId lease : asked.leases) {
     restoring_.emplace(lease, asked.request);
   }
+  for (const LeaseId lease : asked.back) back_.emplace(lease, asked.request);
   for (const SessionId owner : asked.sessions) restores_[owner].insert(arrival);
   if (waiter.window) ScheduleTurn(waiter, now);
   const RequestId id = asked.request;
@@ -37,6 +38,7 @@ Waiter Waiters::Remove(RequestId request) {
   expiries_.erase(
       {.deadline = asked.deadline, .place = waiter.place, .request = request});
   for (const LeaseId lease : asked.leases) restoring_.erase(lease);
+  for (const LeaseId lease : asked.back) back_.erase(lease);
   for (const SessionId owner : asked.sessions) leave(restores_, owner);
   return waiter;
 }
@@ -60,6 +62,17 @@ std::optional<RequestId> Waiters::RestoreOf(LeaseId lease) const {
   const auto it = restoring_.find(lease);
   if (it == restoring_.end()) return std::nullopt;
   return it->second;
+}
+
+const Request* Waiters::ForgetBack(LeaseId lease, uint64_t bytes, bool taken) {
+  const auto it = back_.find(lease);
+  if (it == back_.end()) return nullptr;
+  Request& asked = MustFind(table_, it->second, "request").asked;
+  back_.erase(it);
+  std::erase(asked.back, lease);
+  asked.back_bytes -= bytes;
+  asked.comes_whole |= taken;
+  return &asked;
 }
 
 std::optional<RequestId> Waiters::RestoreOf(SessionId owner,

@@ -69,6 +69,9 @@ class Waiters {
   [[nodiscard]] std::vector<RequestId> OfSession(SessionId session) const;
   // The Restore that waits for this lease, if one does.
   [[nodiscard]] std::optional<RequestId> RestoreOf(LeaseId lease) const;
+  // A lease is off the device again, `taken` from there, or is no more. Answers
+  // the Restore that it had come back for while the rest waits; null: none.
+  const Request* ForgetBack(LeaseId lease, uint64_t bytes, bool taken);
   // The tenant's oldest Restore of leases of this session.
   [[nodiscard]] std::optional<RequestId> RestoreOf(SessionId owner,
                                                    TenantId tenant) const;
@@ -109,6 +112,7 @@ class Waiters {
   Arrivals sessions_;
   Arrivals restores_;  // waiting Restores of a session's leases
   absl::btree_map<LeaseId, RequestId> restoring_;
+  absl::btree_map<LeaseId, RequestId> back_;  // in part
 };
 
 template <typename FirstHold>

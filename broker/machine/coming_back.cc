@@ -1,5 +1,6 @@
 // The engine has granted the bytes of a wake, or of a part of it: these leases
 // come back, and stay until the session is in.
+#include <algorithm>
 #include <chrono>
 #include <vector>
 
@@ -11,8 +12,12 @@
 namespace gmb::broker {
 namespace {
 
-// For a wake, beside its copies.
+// For a wake, beside its copies; and with them at most.
 constexpr quota::Nanoseconds kWakeTime = std::chrono::seconds(1);
+constexpr quota::Nanoseconds kMostWakeTime = std::chrono::seconds(30);
+// After a wake that has not come to its end the next one has as much time only so
+// much later: one that fails again and again protects nobody for ever.
+constexpr quota::Nanoseconds kAgainAfter = std::chrono::seconds(10);
 
 }  // namespace
 
@@ -31,11 +36,14 @@ void Waker::KeepWhatComes(const std::vector<Session*>& members,
                           quota::Instant now) {
   uint64_t bytes = 0;
   for (const Session* member : members) bytes += *member->leased_bytes;
+  const quota::Nanoseconds copy =
+      std::min(quota::CopyTime(bytes, state_.options.planner), kMostWakeTime);
   const quota::Instant until =
-      now + kWakeTime + 2 * quota::CopyTime(bytes, state_.options.planner);
+      now + std::min(kWakeTime + 2 * copy, kMostWakeTime);
   for (Session* member : members) {
-    // From the first part on: a wake that does not end protects nobody for ever.
-    if (member->waking->coming_until == quota::Instant{})
+    // From its first part on.
+    const quota::Instant before = member->waking->coming_until;
+    if (before == quota::Instant{} || now >= before + kAgainAfter)
       member->waking.Edit({}).coming_until = until;
   }
 }

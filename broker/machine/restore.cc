@@ -22,6 +22,7 @@ constexpr quota::Nanoseconds kMapGrace = std::chrono::seconds(30);
 // not wait with the rest, but for its next attempt, with all.
 void WithdrawRestore(const State& state, const Lease& lease, QuotaDesk& quota,
                      Turn& turn) {
+  if (lease.sharing->shared) return;  // it never comes back in part
   for (const Session* user : UsersOf(state, lease)) {
     const auto& restoring = user->waking->restoring;
     if (restoring.has_value() && state.engine->IsWaiting(*restoring))

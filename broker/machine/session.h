@@ -51,7 +51,8 @@ struct SessionWaking {
   // The engine's request that stands for them.
   std::optional<quota::RequestId> restoring;
   uint32_t restore_attempts = 0;  // since the last answer
-  // It is coming back: what it has on the device is not lent until then.
+  // It is coming back: what it has on the device is not lent until then. None
+  // once its gate has opened.
   quota::Instant coming_until;
 };
 

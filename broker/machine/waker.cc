@@ -150,6 +150,7 @@ void Waker::Reopen(Session* session, Turn& turn) {
                          "closed: this process breaks the gate's rules"),
         turn);
   }
+  session->waking.Edit({}).coming_until = {};
   AnswerRestores(session, absl::OkStatus(), turn);
 }
 
@@ -158,7 +159,6 @@ void Waker::AnswerRestores(Session* session, const absl::Status& status,
   std::map<uint64_t, quota::Instant> waiting;
   waiting.swap(session->waking.Edit({}).restores);
   session->waking.Edit({}).restore_attempts = 0;
-  session->waking.Edit({}).coming_until = {};
   state_.waking.Edit({}).erase(session->id);
   for (const auto& [client_id, until] : waiting)
     state_.restore_times.Edit({}).erase({until, session->id, client_id});

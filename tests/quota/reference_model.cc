@@ -149,8 +149,9 @@ double ReferenceModel::Priority(PoolId id, TenantId tenant) const {
   uint64_t back = 0;
   for (const ModelWaiter& waiter : waiters_) {
     const Wanted& wanted = waiter.wanted;
-    if (wanted.tenant == tenant && wanted.bytes.contains(id))
-      back += wanted.back;
+    if (wanted.tenant != tenant || !wanted.bytes.contains(id)) continue;
+    for (const LeaseId lease : wanted.back)
+      back += leases_.contains(lease) ? leases_.at(lease).bytes : 0;
   }
   const double borrowed = held > guarantee + back
                               ? static_cast<double>(held - guarantee - back)

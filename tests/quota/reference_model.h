@@ -68,7 +68,8 @@ class ReferenceModel {
     Instant deadline;
     bool hard = true;
     std::vector<LeaseId> leases;  // of a Restore
-    uint64_t back = 0;            // bytes that came back in part
+    std::set<LeaseId> back = {};  // came back in part
+    bool comes_whole = false;
     bool IsRestore() const { return !leases.empty(); }
   };
   struct ModelWaiter {

@@ -36,6 +36,10 @@ void ReferenceModel::On(const Evicted& event) {
   lease->second.evicted = true;
   lease->second.hard = false;
   for (ModelWaiter& waiter : waiters_) {
+    if (waiter.wanted.back.erase(event.lease) > 0)
+      waiter.wanted.comes_whole = true;
+  }
+  for (ModelWaiter& waiter : waiters_) {
     Wanted& wanted = waiter.wanted;
     const bool same_session = std::any_of(
         wanted.leases.begin(), wanted.leases.end(), [&](LeaseId id) {
@@ -45,8 +49,7 @@ void ReferenceModel::On(const Evicted& event) {
     if (!same_session || wanted.tenant != lease->second.tenant) continue;
     wanted.leases.push_back(event.lease);
     wanted.bytes[lease->second.pool] += lease->second.bytes;
-    wanted.back -= std::min(wanted.back, lease->second.bytes);
-    if (wanted.bytes.size() > 1) wanted.back = 0;
+    if (wanted.bytes.size() > 1) wanted.back.clear();
     for (const auto& [pool, bytes] : wanted.bytes) {
       const auto refusal = Impossible(wanted, pool);
       if (!refusal) continue;
@@ -119,6 +122,7 @@ void ReferenceModel::On(const BytesLeaving& event) {
               "it asks for other pools")) {
     return;
   }
+  expect(!wanted.comes_whole, "one was taken again");
   // It would be served next, if the bytes under way were here.
   for (const Wanted& earlier : Order(event.pool)) {
     if (earlier.request == wanted.request) break;
@@ -150,7 +154,7 @@ void ReferenceModel::On(const BytesLeaving& event) {
          "it borrows what is broken");
   for (const LeaseId id : chosen.leases) leases_.at(id).evicted = false;
   wanted.bytes.at(event.pool) -= bytes;
-  wanted.back += bytes;
+  wanted.back.insert(chosen.leases.begin(), chosen.leases.end());
   requests_.push_back(Restored{.request = wanted.request,
                                .session = wanted.session,
                                .tenant = wanted.tenant,

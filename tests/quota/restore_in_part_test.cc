@@ -67,6 +67,22 @@ TEST_F(RestoreInPartTest, NothingComesWhereMoreIsLacking) {
   EXPECT_THAT(Leaving(100, kOther), IsEmpty()) << "there is no such pool";
 }
 
+// Each part costs a look at all of the leases.
+TEST_F(RestoreInPartTest, ManyLeasesComeInFewParts) {
+  std::vector<LeaseId> away, leaving;
+  for (int i = 0; i < 100; ++i) away.push_back(Away(kA, 1));
+  for (int i = 0; i < 100; ++i) leaving.push_back(Soft(kB, 1));
+  const RequestId request = Back(kA, away);
+  int parts = 0;
+  for (uint64_t i = 0; i < 100; ++i) {
+    Do(Evicted{leaving[i]});
+    if (engine_.IsWaiting(request)) parts += !Leaving(99 - i).empty();
+  }
+  EXPECT_FALSE(engine_.IsWaiting(request));
+  EXPECT_GT(parts, 10);
+  EXPECT_LT(parts, 60);
+}
+
 TEST_F(RestoreInPartTest, ALargeLeaseDoesNotHoldASmallOneUp) {
   const LeaseId large = Away(kA, 50), small = Away(kA, 20);
   Soft(kB, 70);
@@ -104,6 +120,37 @@ TEST_F(RestoreInPartTest, AfterwardsWhatCameBackCountsAsBorrowed) {
   Back(kA, {two});
   const RequestId younger = Back(kC, {of_c});
   EXPECT_EQ(engine_.NextShortage(kPool, 0)->request, younger);
+}
+
+// Its tenant holds as many bytes again, and these are borrowed.
+TEST_F(RestoreInPartTest, WhatIsReleasedNoLongerCounts) {
+  const LeaseId one = Away(kA, 10), two = Away(kA, 50);
+  const LeaseId of_c = Away(kC, 30);
+  Soft(kC, 5);
+  Soft(kB, 75);
+  Back(kA, {one, two});
+  Leaving(40);
+  ASSERT_TRUE(IsBack(one));
+  Do(Released{one});
+  Soft(kA, 10);
+  const RequestId of_less = Back(kC, {of_c});
+  EXPECT_EQ(engine_.NextShortage(kPool, 0)->request, of_less);
+}
+
+// A lease that is taken meanwhile, and never came back for it.
+TEST_F(RestoreInPartTest, AnotherThatJoinsDoesNotCostItItsTurn) {
+  const LeaseId one = Away(kA, 10), two = Away(kA, 50);
+  const LeaseId of_c = Away(kC, 30);
+  const LeaseId stayed = Soft(kA, 10);
+  SetQuota(kA, 10, 100);
+  Soft(kB, 70);
+  const RequestId first = Back(kA, {one, two});
+  Leaving(40);
+  ASSERT_TRUE(IsBack(one));
+  Do(Evicted{stayed});
+  const RequestId second = Back(kC, {of_c});
+  EXPECT_EQ(engine_.NextShortage(kPool, 0)->request, first);
+  EXPECT_TRUE(engine_.IsWaiting(second));
 }
 
 TEST_F(RestoreInPartTest, OneThatIsTakenAgainJoinsAgain) {

@@ -80,6 +80,29 @@ TEST_F(MachineWakeInPartTest, WhatIsBackIsNotTakenBeforeItWasUsed) {
   EXPECT_EQ(Outcome(idle, id), "nothing");
 }
 
+// Or one could keep its memory from others by a lease that it never maps.
+TEST_F(MachineWakeInPartTest, AWakeThatFailsGivesTheNextOneNoMoreTime) {
+  stubborn.insert(other);
+  const auto until = [&] { return SessionOf(idle).waking->coming_until; };
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    const quota::Instant before = until();
+    const uint64_t id = Restore(idle, seconds(60));
+    RunDevice();
+    RunCopies(/*fail=*/true);
+    Follow(idle);
+    ASSERT_EQ(Outcome(idle, id), "DEVICE_ERROR");
+    Work();
+    if (attempt > 0) {
+      EXPECT_EQ(until(), before);
+    }
+  }
+  stubborn.clear();
+  const uint64_t id = Restore(idle, seconds(60));
+  Work();
+  ASSERT_EQ(Outcome(idle, id), "restored");
+  EXPECT_EQ(until(), quota::Instant{});
+}
+
 // Of one that has all of its bytes: what was on the device all the time.
 TEST_F(MachineWakeInPartTest, WhatStayedIsNotTakenWhileTheRestComesBack) {
   Release(idle, two);
@@ -186,6 +209,92 @@ TEST_F(MachineWakeInPartTest, ASessionThatEndsInTheMiddleLeavesNothing) {
     Work();
     SetUp();
   }
+}
+
+// A device that gives its leases away gets none piece by piece: each piece
+// would go and come until the rest is there.
+TEST_F(MachineWakeInPartTest, WhatIsDrainedDoesNotComeAndGo) {
+  stubborn.insert(other);
+  Restore(idle, seconds(60));
+  ASSERT_EQ(WhereAll(), "restoring evicted");
+  ASSERT_TRUE(Drain(true).ok());
+  RunFor(seconds(3));
+  EXPECT_LE(Events("evict_started").size(), 5u);
+  EXPECT_LE(Events("restore_started").size(), 1u);
+}
+
+TEST_F(MachineWakeInPartTest, WhatAnOperatorTakesDoesNotComeAndGo) {
+  stubborn.insert(other);
+  Restore(idle, seconds(60));
+  ASSERT_EQ(WhereAll(), "restoring evicted");
+  Reclaim("a", ReclaimWish{.granules = 60, .wait = seconds(10)});
+  RunFor(seconds(3));
+  EXPECT_LE(Events("evict_started").size(), 5u);
+  EXPECT_LE(Events("restore_started").size(), 1u);
+}
+
+TEST_F(MachineWakeInPartTest, WhatHasToDepartDoesNotComeAndGo) {
+  stubborn.insert(other);
+  Restore(idle, seconds(60));
+  ASSERT_EQ(WhereAll(), "restoring evicted");
+  const auto departed = Depart("a", seconds(10));
+  RunFor(seconds(3));
+  EXPECT_LE(Events("evict_started").size(), 5u);
+  EXPECT_LE(Events("restore_started").size(), 1u);
+}
+
+// A group's, by the word of the member that waits the longest.
+TEST_F(MachineWakeInPartTest, OfAGroupSlabsThatCannotBeMadeAreAnAnswer) {
+  End(idle);
+  End(other);
+  Work();
+  SimClient* first = Parked("a", "ranks");
+  SimClient* second = Parked("a", "ranks");
+  one = Lease(first, 20);
+  two = Lease(second, 20);
+  Reclaim("a");
+  Work();
+  ASSERT_EQ(WhereAll(), "evicted evicted");
+  other = Parked("b");
+  Lease(other, 20);
+  Lease(other, 20);
+  world.Advance(seconds(1));
+  stubborn.insert(other);
+  SimClient* third = Connect("c");
+  Release(third, Lease(third, 24));
+  const uint64_t id = Restore(second, seconds(60));
+  ASSERT_EQ(WhereAll(), "restoring evicted");
+  int attempts = 0;
+  while (Outcome(second, id) == "nothing" && attempts < 50) {
+    ++attempts;
+    world.device(kPool).FailNextCreate(absl::InternalError("the bus"));
+    world.StepDevice(kPool);
+  }
+  EXPECT_EQ(Outcome(second, id), "DEVICE_ERROR");
+  EXPECT_LE(attempts, 4);
+  EXPECT_EQ(Waiting(), 0u);
+}
+
+// After one whose wait ended before its leases failed to come.
+TEST_F(MachineWakeInPartTest, TheNextWakeKeepsWhatComesAnew) {
+  Release(other, leaving);
+  Work();
+  SimClient* third = Connect("c");
+  Release(third, Lease(third, 44));
+  Restore(idle, milliseconds(100));
+  ASSERT_EQ(WhereAll(), "restoring restoring");
+  world.Advance(milliseconds(200));
+  for (int i = 0; i < 2; ++i) {
+    world.device(kPool).FailNextCreate(absl::InternalError("the bus"));
+    world.StepDevice(kPool);
+  }
+  world.device(kPool).FailNextCreate(absl::OkStatus());
+  ASSERT_EQ(WhereAll(), "evicted evicted");
+  Work();
+  RunFor(seconds(20));
+  Restore(idle, seconds(10));
+  ASSERT_EQ(WhereAll(), "restoring restoring");
+  EXPECT_GT(SessionOf(idle).waking->coming_until, world.now());
 }
 
 }  // namespace
