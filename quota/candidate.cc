@@ -191,7 +191,13 @@ std::optional<Verdict> Judge::ExamineAge(Candidate& candidate) {
     retry_at_ = std::min(retry_at_, until);
     return Verdict::kYoung;
   }
-  if (!rules_.takes_young_late) return std::nullopt;
+  if (!rules_.takes_young_late) {
+    // Operators need not wait until it is old; until its session is in, they do:
+    // it would come and go for as long as they want it.
+    if (candidate.lease->coming_until <= now_) return std::nullopt;
+    retry_at_ = std::min(retry_at_, candidate.lease->coming_until);
+    return Verdict::kYoung;
+  }
   // It keeps its time unless the request would miss its deadline by that.
   Nanoseconds needed = 2 * CopyTime(candidate.copy_bytes, options_) +
                        std::chrono::milliseconds(50);

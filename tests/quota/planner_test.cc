@@ -102,6 +102,35 @@ TEST_F(PlannerTest, BackedOnesGoFirstThenTheLongestIdle) {
   EXPECT_EQ(Why(2), Verdict::kTaken);
 }
 
+// It would come and go for as long as somebody wants it.
+TEST_F(PlannerTest, WhatIsComingBackIsLeftUntilItsSessionIsIn) {
+  Add(kA, 10, 90);
+  for (const Cause cause :
+       {Cause::kBorrow, Cause::kOperator, Cause::kOverLimit, Cause::kPoolShrink,
+        Cause::kPoolDrain, Cause::kTenantDelete}) {
+    leases_[0].coming_until = now_ + 2 * kSecond;
+    Make(Wants(cause, cause == Cause::kBorrow ? kC : kA, 10));
+    EXPECT_EQ(Why(1), Verdict::kYoung) << static_cast<int>(cause);
+    EXPECT_EQ(plan_.retry_at, now_ + 2 * kSecond) << static_cast<int>(cause);
+    leases_[0].coming_until = now_;
+    Make(Wants(cause, cause == Cause::kBorrow ? kC : kA, 10));
+    EXPECT_EQ(Victims(), (Ids{1})) << static_cast<int>(cause);
+  }
+}
+
+TEST_F(PlannerTest, AGuaranteeWaitsForItAsLongAsItsDeadlineAllows) {
+  Add(kA, 10, 90).coming_until = now_ + 2 * kSecond;
+  Within(10);
+  ASSERT_EQ(Victims(), (Ids{1}));
+  EXPECT_EQ(plan_.victims[0].start, now_ + 2 * kSecond);
+  Demand soon = Wants(Cause::kWithinGuarantee, kC, 10);
+  soon.deadline = now_ + kSecond;
+  Make(soon);
+  ASSERT_EQ(Victims(), (Ids{1}));
+  EXPECT_LT(plan_.victims[0].start, now_ + kSecond);
+  EXPECT_GT(plan_.victims[0].start, now_ + kSecond / 2);
+}
+
 // 100 bytes take 100 ms each way: four round trips are 800 ms.
 TEST_F(PlannerTest, WhoWakesOftenIsTakenAfterTheOthersAndSizeIsItsSessions) {
   options_.copy_bytes_per_second = 1000;

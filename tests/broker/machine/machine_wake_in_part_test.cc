@@ -243,6 +243,23 @@ TEST_F(MachineWakeInPartTest, WhatHasToDepartDoesNotComeAndGo) {
   EXPECT_LE(Events("restore_started").size(), 1u);
 }
 
+// It takes parked memory each 20 ms, and the first lease is back before the last
+// one: the session comes in all the same.
+TEST_F(MachineWakeInPartTest, APoolThatDrainsLetsASessionOfSeveralLeasesIn) {
+  End(other);
+  Work();
+  Lease(Active("b"), 8);  // so that it goes on
+  ASSERT_TRUE(Drain(true).ok());
+  const uint64_t id = Restore(idle, seconds(60));
+  for (int i = 0; i < 400 && Outcome(idle, id) == "nothing"; ++i) {
+    world.StepDevice(kPool);
+    world.StepCopy(/*out=*/i % 2 == 0, /*fail=*/false);
+    Follow(idle);
+    world.Advance(milliseconds(30));
+  }
+  EXPECT_EQ(Outcome(idle, id), "restored");
+}
+
 // A group's, by the word of the member that waits the longest.
 TEST_F(MachineWakeInPartTest, OfAGroupSlabsThatCannotBeMadeAreAnAnswer) {
   End(idle);
