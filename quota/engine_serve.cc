@@ -8,7 +8,7 @@
 namespace gmb::quota {
 namespace {
 
-// Those that requests of several pools tie to them.
+// Adds the pools that requests of several pools tie to these.
 void AddLinked(const Pools& pools, const Waiters& waiters,
                std::vector<PoolId>& ids) {
   for (size_t i = 0; i < ids.size(); ++i) {

@@ -108,10 +108,10 @@ struct Evicted {
 // Brings evicted leases back, all at once over all their pools, or, once what
 // they lack is on its way, in parts (BytesLeaving): those of one session, or of
 // a group of sessions of one tenant. Answered by Restored or Denied, or by
-// Waiting and one of them later. Leases that are not
-// known or are resident count as done; one that another Restore waits for is
-// refused (kBadState), leases of several tenants too (kBadRequest). A Restore
-// whose id is that of a waiting request is ignored.
+// Waiting and one of them later. Leases that are not known or are resident
+// count as done; one that another Restore waits for is refused (kBadState),
+// leases of several tenants too (kBadRequest). A Restore whose id is that of a
+// waiting request is ignored.
 struct Restore {
   RequestId request{};
   SessionId session{};  // that waits, and whose end ends the wait
