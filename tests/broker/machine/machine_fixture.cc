@@ -402,6 +402,17 @@ size_t MachineFixture::Told(const SimClient* client,
 
 // --- The world.
 
+int MachineFixture::FailCreatesUntilAnswered(const SimClient* client,
+                                             uint64_t request) {
+  int attempts = 0;
+  while (Outcome(client, request) == "nothing" && attempts < 50) {
+    ++attempts;
+    world.device(kPool).FailNextCreate(absl::InternalError("the bus"));
+    world.StepDevice(kPool);
+  }
+  return attempts;
+}
+
 void MachineFixture::RunDevice() {
   for (const quota::PoolId pool : world.pools()) {
     while (world.StepDevice(pool)) {

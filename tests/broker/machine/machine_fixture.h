@@ -147,6 +147,9 @@ class MachineFixture : public testing::Test {
 
   // --- The world.
   void RunDevice();
+  // No slab can be made, one attempt after the other, until the request has an
+  // answer. How many attempts that took; 50 at most.
+  int FailCreatesUntilAnswered(const SimClient* client, uint64_t request);
   void RunCopies(bool fail = false);
   // Devices and copies work until there is nothing to do, killed processes end,
   // and clients follow: all but those of `stubborn`.

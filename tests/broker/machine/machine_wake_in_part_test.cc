@@ -145,12 +145,7 @@ TEST_F(MachineWakeInPartTest, SlabsThatCannotBeMadeAreAnAnswerInTheEnd) {
   SimClient* third = Connect("c");
   Release(third, Lease(third, 24));
   const uint64_t id = Restore(idle, seconds(60));
-  int attempts = 0;
-  while (Outcome(idle, id) == "nothing" && attempts < 50) {
-    ++attempts;
-    world.device(kPool).FailNextCreate(absl::InternalError("the bus"));
-    world.StepDevice(kPool);
-  }
+  const int attempts = FailCreatesUntilAnswered(idle, id);
   EXPECT_EQ(Outcome(idle, id), "DEVICE_ERROR");
   EXPECT_LE(attempts, 4);
   EXPECT_EQ(Waiting(), 0u);
@@ -281,12 +276,7 @@ TEST_F(MachineWakeInPartTest, OfAGroupSlabsThatCannotBeMadeAreAnAnswer) {
   Release(third, Lease(third, 24));
   const uint64_t id = Restore(second, seconds(60));
   ASSERT_EQ(WhereAll(), "restoring evicted");
-  int attempts = 0;
-  while (Outcome(second, id) == "nothing" && attempts < 50) {
-    ++attempts;
-    world.device(kPool).FailNextCreate(absl::InternalError("the bus"));
-    world.StepDevice(kPool);
-  }
+  const int attempts = FailCreatesUntilAnswered(second, id);
   EXPECT_EQ(Outcome(second, id), "DEVICE_ERROR");
   EXPECT_LE(attempts, 4);
   EXPECT_EQ(Waiting(), 0u);

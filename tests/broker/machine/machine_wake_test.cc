@@ -232,12 +232,7 @@ TEST_F(MachineWakeTest, SlabsThatCannotBeMadeAreAnAnswerAfterThreeAttempts) {
   const quota::LeaseId lease = Evicted(64);  // more than lies ready
   RunFor(seconds(10));
   const uint64_t id = Restore(idle, seconds(60));
-  int attempts = 0;
-  while (Outcome(idle, id) == "nothing" && attempts < 50) {
-    ++attempts;
-    world.device(kPool).FailNextCreate(absl::InternalError("the bus"));
-    world.StepDevice(kPool);
-  }
+  const int attempts = FailCreatesUntilAnswered(idle, id);
   EXPECT_EQ(Outcome(idle, id), "DEVICE_ERROR");
   EXPECT_LE(attempts, 4);
   EXPECT_TRUE(AnswerTo(idle, id).error().detail().has_retry_after());
