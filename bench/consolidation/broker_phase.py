@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from alone import Alone, run_alone
 from broker_events import Event, Watching
+from bus import restored_bytes
 from conditions import GIB, MIB, Conditions, in_gib
 from fleet import Fleet
 from load.bursts import model_name
@@ -113,7 +114,10 @@ def _replay(
 
 def _explain(conditions: Conditions, trial: Trial, events: list[Event]) -> None:
     """Sets what each of its requests waited for."""
-    trial.waits = waits_of(trial.answers, moves_of(events))
+    moves = moves_of(events)
+    trial.waits = waits_of(trial.answers, moves)
+    sent = min(answer.sent_at for answer in trial.answers)
+    trial.restored_bytes = restored_bytes(moves, (sent, sent + conditions.seconds))
     trial.missed_events = sum(event.missed for event in events)
     place = conditions.out / f"gmb-{trial.models}-seed-{trial.seed}.waits.jsonl"
     write_waits(place, trial.answers, trial.waits)

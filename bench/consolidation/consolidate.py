@@ -17,6 +17,7 @@ _HERE = pathlib.Path(__file__).resolve().parent
 _EXAMPLES = _HERE.parents[1] / "examples"
 sys.path.insert(0, str(_EXAMPLES))
 
+import bus  # noqa: E402
 import figure  # noqa: E402
 import waits_table  # noqa: E402
 from broker_phase import BrokerOptions, run_broker, run_host_alone  # noqa: E402
@@ -166,6 +167,9 @@ def finish(record: Record, trace_name: str) -> int:
             if trial.waits:
                 print(f"{trial.mode}, {trial.models} models, seed {trial.seed}, waited for (ms):")
                 print(waits_table.table(waits_table.summary(trial.pairs())))
+                if record.copy_bytes_per_ms is not None:
+                    nbytes, rate = trial.restored_bytes, record.copy_bytes_per_ms
+                    print(bus.said(nbytes, conditions.seconds, rate))
         for goal in goals:
             word = "reached" if goal["reached"] else "MISSED "
             print(f"{word}  {goal['goal']}: {goal['said']}")

@@ -9,6 +9,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench" / "consolidation"))
 
+import bus
 import figure
 import waits_table
 from alone import Alone
@@ -260,3 +261,17 @@ def test_alone_before_and_after_are_one_reference():
     assert {seed: len(part) for seed, part in both.by_seed.items()} == {"6": 2, "7": 1}
     assert both.peaks == {"torch": 7}
     assert "before 10.0 ms, after 14.0: 1.40x" in figure.both_alone_said(before, after)
+
+
+def test_the_bus_carried_all_that_came_back_while_the_trace_was_replayed():
+    moves = moves_of(
+        [
+            *moved("m00", 1, "in", -1.0, 0.5),
+            *moved("m01", 2, "in", 1.0, 2.0),
+            *moved("m01", 3, "out", 2.0, 3.0),
+            *moved("m00", 1, "in", 9.0, 11.0),
+        ]
+    )
+    nbytes = bus.restored_bytes(moves, (START, START + 10))
+    assert nbytes == 2 * GIB
+    assert bus.said(nbytes, 10, GIB / 1000) == "2.00 GiB came back in 10 s, 20.0 % of the bus"
