@@ -46,6 +46,13 @@ Lease* FindExported(const State& state, const Session& session,
   return is_so ? lease : nullptr;
 }
 
+bool AllClosed(const State& state, const Lease& lease) {
+  const std::vector<Mapping>& users = lease.move->mappings;
+  return std::all_of(users.begin(), users.end(), [&](const Mapping& user) {
+    return state.SessionAt(user.session).gate->closed();
+  });
+}
+
 std::vector<Session*> UsersOf(const State& state, const Lease& lease) {
   const std::vector<Mapping>& mappings = lease.move->mappings;
   if (mappings.size() == 1)

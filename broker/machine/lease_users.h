@@ -31,6 +31,9 @@ namespace gmb::broker {
 // none, or it has ended.
 [[nodiscard]] Lease* FindExported(const State& state, const Session& session,
                                   const v1::Exported& exported);
+// Whether the broker has closed the gates of all who have it, and none of them
+// has written over its own since.
+[[nodiscard]] bool AllClosed(const State& state, const Lease& lease);
 // The lease's session or, of a shared one, all who are attached, with the
 // groups that they belong to; each once.
 [[nodiscard]] std::vector<Session*> UsersOf(const State& state,

@@ -209,8 +209,11 @@ void LeaseMover::UndoRestore(Lease* lease, Turn& turn) {
   const bool in_host_pool = lease->request.contents != v1::PRESERVE ||
                             state_.host_books->TrueCopy(lease->id) != nullptr;
   turn.Queue(MoveFailed{lease->id, NotBroughtBack(why)});
-  if (in_host_pool) {
+  if (in_host_pool)
     lease->move.Edit({}).torn = lease->request.contents == v1::PRESERVE;
+  // One that is refilled where it lies may be in use (takeover.cc).
+  const bool in_use = lease->sharing->shared && !AllClosed(state_, *lease);
+  if (in_host_pool && !in_use) {
     return StartEviction(
         lease,
         turn.now() + quota::Nanoseconds(state_.options.planner.unmap_grace),

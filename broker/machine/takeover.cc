@@ -1,7 +1,8 @@
 // Leases of the broker before this one: whose they are, and what was under way
 // when it ended.
-#include <algorithm>
 #include <chrono>
+#include <utility>
+#include <vector>
 
 #include "broker/machine/lease_mover.h"
 #include "broker/machine/lease_users.h"
@@ -11,15 +12,6 @@ namespace {
 
 // For mapping what is there: as in a restore.
 constexpr quota::Nanoseconds kMapAgain = std::chrono::seconds(30);
-
-// A gate is opened when all that its session has is back, in the turn that
-// would have recorded that. (Others of its group may have come since.)
-bool AllClosed(const State& state, const Lease& lease) {
-  const std::vector<Mapping>& users = lease.move->mappings;
-  return std::all_of(users.begin(), users.end(), [&](const Mapping& user) {
-    return state.SessionAt(user.session).gate->closed();
-  });
-}
 
 }  // namespace
 
@@ -45,6 +37,8 @@ void LeaseMover::GoOnWith(Lease* lease, LeaseRecord::Place place, Turn& turn) {
   }
   const bool under_way = place == LeaseRecord::Place::kLeaving ||
                          place == LeaseRecord::Place::kReturning;
+  // A gate is opened when all that its session has is back, in the turn that
+  // would have recorded that. (Others of its group may have come since.)
   if (under_way && AllClosed(state_, *lease)) {
     // Of what was being filled the true copy is still in the host pool. One
     // that had never left has none, and is true as it is.
@@ -55,6 +49,10 @@ void LeaseMover::GoOnWith(Lease* lease, LeaseRecord::Place place, Turn& turn) {
         turn.now() + quota::Nanoseconds(state_.options.planner.unmap_grace),
         move.may_terminate, turn);
   }
+  // Or one of its users has written over its own gate: the next one to attach
+  // gets what was sealed, not what was being filled.
+  if (place == LeaseRecord::Place::kReturning && lease->sharing->shared)
+    move.torn = state_.host_books->TrueCopy(lease->id) != nullptr;
   if (place != LeaseRecord::Place::kDevice) return;
   for (const uint64_t session : asked) {
     state_.moving.Edit({}).insert({lease->tenant, lease->id});

@@ -19,8 +19,8 @@ class MachineTakeoverTest : public MachineFixture {
     idle = Parked("a");
   }
   // Of `idle`, and away.
-  quota::LeaseId Evicted(uint64_t granules = 8) {
-    const quota::LeaseId lease = Lease(idle, granules);
+  quota::LeaseId Evicted(uint64_t granules = 8, const Wish& wish = {}) {
+    const quota::LeaseId lease = Lease(idle, granules, wish);
     Write(idle, lease, 700);
     written = Read(idle, lease);
     Reclaim("a");
@@ -48,6 +48,19 @@ class MachineTakeoverTest : public MachineFixture {
     EXPECT_EQ(Where(lease), "mapped");
     EXPECT_FALSE(IsClosed(idle));
     EXPECT_EQ(Read(idle, lease), written);
+  }
+  // Shared, and being filled when the broker dies; its user has written over its
+  // own gate, so that the next broker takes it to be at work.
+  quota::LeaseId HalfFilledBehindAnOpenGate() {
+    const quota::LeaseId lease = Evicted(8, {.share_as = "w"});
+    Restore(idle, seconds(60));
+    RunDevice();
+    EXPECT_EQ(Where(lease), "restoring");
+    idle->breaks_rules = true;
+    idle->cells->word.store(ipc::GateWord(ipc::GateState::kOpen, 1, 9).bits());
+    world.Die();
+    EXPECT_EQ(Where(lease), "mapped");
+    return lease;
   }
   SimClient* idle = nullptr;
   std::vector<uint64_t> written;
@@ -118,6 +131,32 @@ TEST_F(MachineTakeoverTest, WhatWasLeavingStaysIfItsGateIsNotClosed) {
   idle->cells->word.store(ipc::GateWord(ipc::GateState::kOpen, 1, 9).bits());
   world.Die();
   EXPECT_EQ(Where(lease), "mapped");
+}
+
+TEST_F(MachineTakeoverTest, NobodyElseReadsWhatWasBeingFilledBehindAnOpenGate) {
+  const quota::LeaseId lease = HalfFilledBehindAnOpenGate();
+  SimClient* reader = Parked("a");
+  const uint64_t id = Attach(reader, "w", seconds(10));
+  EXPECT_EQ(Outcome(reader, id), "waits");
+  EXPECT_EQ(Where(lease), "restoring") << "where it lies";
+  RunCopies();
+  EXPECT_EQ(Outcome(reader, id), "attached");
+  EXPECT_EQ(Read(reader, lease), written);
+}
+
+TEST_F(MachineTakeoverTest, ItStaysWithItsUsersWhenItCannotBeFilled) {
+  const quota::LeaseId lease = HalfFilledBehindAnOpenGate();
+  SimClient* reader = Parked("a");
+  const uint64_t id = Attach(reader, "w", seconds(10));
+  const size_t evicts = Told(idle, v1::BrokerMessage::kEvict);
+  RunCopies(/*fail=*/true);
+  EXPECT_EQ(Told(idle, v1::BrokerMessage::kEvict), evicts)
+      << "its gate says that it is at work";
+  EXPECT_EQ(Outcome(reader, id), "DEVICE_ERROR");
+  const uint64_t again = Attach(reader, "w", seconds(10));
+  Work();
+  EXPECT_EQ(Outcome(reader, again), "attached");
+  EXPECT_EQ(Read(reader, lease), written);
 }
 
 // A reader that comes back later than the others maps what lies there filled.
