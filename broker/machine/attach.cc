@@ -73,8 +73,7 @@ void Sharing::ServeAttaches(Lease* lease, Turn& turn) {
         sessions_.Refuse(session, attach.client_id, done, turn);
       }
     }
-  } else if (lease->move->residence == Residence::kResident &&
-             !lease->asked()) {
+  } else if (lease->move->residence == Residence::kResident) {
     mover_.Refill(lease, turn);
   } else if (lease->move->residence == Residence::kEvicted &&
              !IsAskedBack(state_, *lease)) {

@@ -53,7 +53,8 @@ void LeaseMover::GoOnWith(Lease* lease, LeaseRecord::Place place, Turn& turn) {
   // gets what was sealed, not what was being filled.
   if (place == LeaseRecord::Place::kReturning && lease->sharing->shared)
     move.torn = state_.host_books->TrueCopy(lease->id) != nullptr;
-  if (place != LeaseRecord::Place::kDevice) return;
+  if (place == LeaseRecord::Place::kHost) return;
+  // It stays, and those who were to unmap it may be about to: they map it again.
   for (const uint64_t session : asked) {
     state_.moving.Edit({}).insert({lease->tenant, lease->id});
     AskToMove(lease, move.MappingOf(session), turn.now() + kMapAgain, turn);

@@ -149,6 +149,7 @@ TEST_F(MachineTakeoverTest, ItStaysWithItsUsersWhenItCannotBeFilled) {
   SimClient* reader = Parked("a");
   const uint64_t id = Attach(reader, "w", seconds(10));
   const size_t evicts = Told(idle, v1::BrokerMessage::kEvict);
+  Follow(idle);  // to its Map
   RunCopies(/*fail=*/true);
   EXPECT_EQ(Told(idle, v1::BrokerMessage::kEvict), evicts)
       << "its gate says that it is at work";
@@ -157,6 +158,40 @@ TEST_F(MachineTakeoverTest, ItStaysWithItsUsersWhenItCannotBeFilled) {
   Work();
   EXPECT_EQ(Outcome(reader, again), "attached");
   EXPECT_EQ(Read(reader, lease), written);
+}
+
+// A user without a gate that can be closed has nobody's contents taken from it.
+TEST_F(MachineTakeoverTest, ItsRoomStaysWhenAUserTurnsItsGateOff) {
+  const quota::LeaseId lease = HalfFilledBehindAnOpenGate();
+  SetGate(idle, false);
+  SimClient* reader = Parked("a");
+  const uint64_t id = Attach(reader, "w", seconds(10));
+  Work();
+  EXPECT_EQ(Outcome(reader, id), "attached");
+  EXPECT_EQ(Read(reader, lease), written);
+}
+
+// It stays because of one user, and the other may be about to unmap it.
+TEST_F(MachineTakeoverTest, WhoWasAskedToUnmapWhatStaysMapsItAgain) {
+  const quota::LeaseId lease = Lease(idle, 8, {.share_as = "w"});
+  SimClient* reader = Parked("a");
+  ASSERT_EQ(Outcome(reader, Attach(reader, "w")), "attached");
+  Reclaim("a");
+  ASSERT_EQ(Where(lease), "evicting");
+  ASSERT_EQ(reader->moves.size(), 1u);
+  idle->breaks_rules = true;
+  idle->cells->word.store(ipc::GateWord(ipc::GateState::kOpen, 1, 9).bits());
+  world.Die();
+  ASSERT_EQ(Where(lease), "mapped");
+  ASSERT_EQ(reader->moves.size(), 2u);
+  EXPECT_TRUE(reader->moves.front().has_evict());
+  EXPECT_TRUE(reader->moves.back().has_map());
+  const uint64_t restore = Restore(reader, seconds(60));
+  EXPECT_EQ(Outcome(reader, restore), "nothing") << "it is still to map it";
+  EXPECT_TRUE(IsClosed(reader));
+  Work();
+  EXPECT_EQ(Outcome(reader, restore), "restored");
+  EXPECT_FALSE(IsClosed(reader));
 }
 
 // A reader that comes back later than the others maps what lies there filled.
