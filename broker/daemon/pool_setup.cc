@@ -138,8 +138,10 @@ absl::StatusOr<std::vector<PreparedPool>> PreparePools(
     pool.options.slabs.one_slab_a_lease =
         device.kind == device::DeviceKind::kIpc;
     // To create one takes a driver that clears memory first.
-    if (device.kind == device::DeviceKind::kVmm)
+    if (device.kind == device::DeviceKind::kVmm) {
       pool.options.slabs.max_ready_tails = kReadyTails;
+      pool.options.slabs.least_standing_bytes = info.granularity_bytes;
+    }
     pool.options.slabs.reuse_for =
         quota::Nanoseconds(absl::ToInt64Nanoseconds(config.reuse_for));
     pools.push_back(std::move(pool));

@@ -75,7 +75,7 @@ void HostDesk::Soften(const Lease& lease, Turn& turn) {
 }
 
 void HostDesk::GiveUpRoom(Lease* lease) {
-  // What is torn has its contents there alone.
+  // A torn lease has its contents there alone.
   if (lease->copy->copies > 0 || lease->move->torn ||
       lease->move->residence != Residence::kResident) {
     return;

@@ -2,9 +2,19 @@
 #include "broker/machine/ready_stock.h"
 
 #include <algorithm>
+#include <bit>
 #include <iterator>
 
 namespace gmb::broker {
+namespace {
+
+// All that stands ready is a little more than a whole slab: no more than a
+// quarter of what nobody has leased.
+constexpr uint64_t kWholesPerStanding = 4;
+// Two of those that are at most such a part of a whole one: 64 MiB of 1 GiB.
+constexpr uint64_t kSmallParts = 16;
+
+}  // namespace
 
 void ReadyStock::Keep(const Slab& slab) {
   by_size_[slab.bytes].push_back(slab);
@@ -38,7 +48,40 @@ void ReadyStock::Update(quota::Instant now, uint64_t left_bytes) {
   left_bytes_ = left_bytes;
 }
 
+// A program that begins grows in steps that double, and each of them is the
+// first of its size.
+uint64_t ReadyStock::StandingTails(uint64_t bytes) const {
+  const uint64_t least = options_.least_standing_bytes;
+  if (least == 0 || bytes >= options_.whole_bytes || bytes % least != 0 ||
+      !std::has_single_bit(bytes / least)) {
+    return 0;
+  }
+  return bytes <= options_.whole_bytes / kSmallParts ? 2 : 1;
+}
+
+uint64_t ReadyStock::WantedStanding(uint64_t bytes) const {
+  const bool enough_left =
+      left_bytes_ >= kWholesPerStanding * options_.whole_bytes;
+  return enough_left ? StandingTails(bytes) : 0;
+}
+
 uint64_t ReadyStock::WantedTails(uint64_t bytes) const {
+  return std::max(AskedTails(bytes), WantedStanding(bytes));
+}
+
+std::vector<uint64_t> ReadyStock::Sizes() const {
+  std::vector<uint64_t> sizes = demand_.Sizes();
+  if (options_.least_standing_bytes == 0) return sizes;
+  const auto asked = static_cast<ptrdiff_t>(sizes.size());
+  for (uint64_t bytes = options_.least_standing_bytes;
+       bytes < options_.whole_bytes; bytes *= 2) {
+    const auto end = sizes.begin() + asked;
+    if (std::find(sizes.begin(), end, bytes) == end) sizes.push_back(bytes);
+  }
+  return sizes;
+}
+
+uint64_t ReadyStock::AskedTails(uint64_t bytes) const {
   const uint64_t asked = demand_.SlabsOf(bytes);
   if (asked == 0 || bytes == options_.whole_bytes) return 0;
   const double share = static_cast<double>(asked) /
@@ -66,7 +109,7 @@ std::vector<uint64_t> ReadyStock::TailsToMake(uint64_t of_bytes,
                                               size_t most) const {
   std::vector<uint64_t> tails;
   uint64_t made = 0;
-  for (const uint64_t bytes : demand_.Sizes()) {
+  for (const uint64_t bytes : Sizes()) {
     while (tails.size() < most && made + bytes <= of_bytes &&
            (tails.empty() || made + bytes <= options_.step_bytes) &&
            Wants(bytes, tails)) {
@@ -79,17 +122,19 @@ std::vector<uint64_t> ReadyStock::TailsToMake(uint64_t of_bytes,
 
 bool ReadyStock::LacksTails() const {
   if (count_ >= options_.most_slabs) return false;
+  bool lacks_standing = false;
   uint64_t lacking = 0;
   uint64_t room =
       options_.most_tails - std::min<uint64_t>(options_.most_tails, Tails());
-  for (const uint64_t bytes : demand_.Sizes()) {
+  for (const uint64_t bytes : Sizes()) {
     const uint64_t wanted = WantedTails(bytes);
     const uint64_t more =
         std::min(room, wanted - std::min<uint64_t>(wanted, CountOf(bytes)));
+    lacks_standing |= more > 0 && CountOf(bytes) < WantedStanding(bytes);
     lacking += bytes * more;
     room -= more;
   }
-  return lacking > 0 && lacking * 2 >= options_.whole_bytes;
+  return lacks_standing || lacking * 2 >= options_.whole_bytes;
 }
 
 std::vector<Slab> ReadyStock::TakeUnwanted(size_t most) {
@@ -97,7 +142,9 @@ std::vector<Slab> ReadyStock::TakeUnwanted(size_t most) {
   for (auto of_size = by_size_.begin(); of_size != by_size_.end();) {
     const uint64_t bytes = (of_size++)->first;  // Take may erase it
     if (bytes == options_.whole_bytes) continue;
-    const uint64_t stay = 2 * WantedTails(bytes);
+    // Those that stand ready go when somebody needs their bytes.
+    const uint64_t stay =
+        2 * std::max(WantedTails(bytes), StandingTails(bytes));
     for (size_t there = CountOf(bytes); there > stay && unwanted.size() < most;
          --there) {
       if (const std::optional<Slab> slab = Take(bytes))

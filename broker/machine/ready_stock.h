@@ -22,6 +22,9 @@ class ReadyStock {
     uint64_t whole_bytes;
     uint64_t most_slabs;
     uint64_t most_tails;  // of all sizes
+    // This size, twice it, four times and so on, below a whole slab, stand
+    // ready whether or not somebody has asked for them; 0: none.
+    uint64_t least_standing_bytes = 0;
     // Of tails that are made in one step, beyond the first of them.
     uint64_t step_bytes;
   };
@@ -59,8 +62,14 @@ class ReadyStock {
     return count_ - CountOf(options_.whole_bytes);
   }
   // As many as were asked for of late, and of what is left no larger share than
-  // of what was asked for.
+  // of what was asked for; or as many as stand ready of that size, if more.
   [[nodiscard]] uint64_t WantedTails(uint64_t bytes) const;
+  [[nodiscard]] uint64_t AskedTails(uint64_t bytes) const;
+  [[nodiscard]] uint64_t StandingTails(uint64_t bytes) const;
+  // None of them where others have leased nearly all.
+  [[nodiscard]] uint64_t WantedStanding(uint64_t bytes) const;
+  // The sizes of tails that may be wanted.
+  [[nodiscard]] std::vector<uint64_t> Sizes() const;
 
   const Options options_;
   // None of its lists is empty.

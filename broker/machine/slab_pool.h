@@ -62,6 +62,9 @@ class SlabPool {
     uint64_t max_ready_slabs = 4096;  // handles kept ahead at most
     // Of them, tails. None of memory that is created in no time.
     uint64_t max_ready_tails = 0;
+    // The least of those that are ready before anybody has asked for them; the
+    // others are twice it, four times and so on. 0: none.
+    uint64_t least_standing_bytes = 0;
     // Handles kept for the same tenant at most; what comes back beyond them is
     // destroyed at once.
     uint64_t max_returned_slabs = 512;
@@ -83,6 +86,7 @@ class SlabPool {
         ready_({.whole_bytes = options.ready_slab_bytes,
                 .most_slabs = options.max_ready_slabs,
                 .most_tails = options.max_ready_tails,
+                .least_standing_bytes = options.least_standing_bytes,
                 .step_bytes = options.float_target_bytes}) {}
 
   [[nodiscard]] uint64_t HandlesFor(uint64_t bytes) const;

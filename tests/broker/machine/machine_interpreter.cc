@@ -45,7 +45,8 @@ class Run {
         world_(OptionsOf(seed), 1 + seed % 2, 64 * SimWorld::kGranule,
                (seed % 5 == 0 ? 40 : 160) * SimWorld::kGranule,
                /*others_bytes=*/0, device::DeviceKind::kVmm,
-               /*max_ready_tails=*/seed % 3 == 0 ? 0 : 12),
+               /*max_ready_tails=*/seed % 3 == 0 ? 0 : 12,
+               /*least_standing_bytes=*/seed % 3 == 2 ? SimWorld::kGranule : 0),
         fates_(seed) {
     if (restarts == 0) return;
     world_.SetFate([this, restarts] {

@@ -22,10 +22,12 @@ constexpr quota::TenantId kB{2};
 // what it is told.
 class ReadyTailsTest : public testing::Test {
  protected:
-  explicit ReadyTailsTest(uint64_t most_tails = 512)
+  explicit ReadyTailsTest(uint64_t most_tails = 512,
+                          uint64_t least_standing = 0)
       : pool({.ready_slab_bytes = 64 * kMiB,
               .float_target_bytes = 64 * kMiB,
               .max_ready_tails = most_tails,
+              .least_standing_bytes = least_standing,
               .reuse_for = seconds(5)}) {
     pool.SetCapacity(640 * kMiB);
     Refill();
@@ -152,6 +154,48 @@ TEST_F(FewReadyTailsTest, AsManyOfAllSizesAsTheDemandGoesFromOneToAnother) {
   Use(kA, 8, 20 * kMiB);
   EXPECT_EQ(Ready(8, 16 * kMiB), 2u);
   EXPECT_EQ(Ready(8, 20 * kMiB), 2u);
+}
+
+class StandingTailsTest : public ReadyTailsTest {
+ protected:
+  StandingTailsTest() : ReadyTailsTest(/*most_tails=*/512, 2 * kMiB) {}
+};
+
+TEST_F(StandingTailsTest, SizesThatDoubleAreReadyBeforeAnybodyAsks) {
+  for (const uint64_t mib : {2, 4}) EXPECT_EQ(Ready(9, mib * kMiB), 2u) << mib;
+  for (const uint64_t mib : {8, 16, 32})
+    EXPECT_EQ(Ready(9, mib * kMiB), 1u) << mib;
+  for (const uint64_t mib : {6, 20}) EXPECT_EQ(Ready(9, mib * kMiB), 0u) << mib;
+  EXPECT_EQ(Ready(9, 64 * kMiB), 7u) << "the rest is whole, but for the float";
+}
+
+TEST_F(StandingTailsTest, OneThatIsTakenIsMadeAgain) {
+  for (int i = 1; i <= 3; ++i) {
+    (void)Take(kA, 32 * kMiB);
+    EXPECT_EQ(made, 0u) << i;
+    Refill();
+    EXPECT_GE(Ready(9, 32 * kMiB), 1u) << i;
+  }
+}
+
+// Of 640 MiB, with 64 MiB of float, less than four whole slabs are left.
+TEST_F(StandingTailsTest, NoneIsMadeAgainWhereNearlyAllIsLeased) {
+  (void)Take(kA, 320 * kMiB);
+  (void)Take(kA, 32 * kMiB);
+  EXPECT_EQ(made, 0u);
+  Refill();
+  EXPECT_EQ(Ready(9, 32 * kMiB), 0u);
+  EXPECT_EQ(Ready(9, 16 * kMiB), 1u) << "the others stay until they are needed";
+  EXPECT_EQ(Take(kB, 288 * kMiB).size(), 5u);
+  EXPECT_EQ(Sum(), 640 * kMiB);
+  EXPECT_EQ(pool.composition().ready_bytes, 0u);
+}
+
+TEST_F(StandingTailsTest, TheyStandForAsLongAsNobodyAsks) {
+  now = now + minutes(30);
+  Refill();
+  EXPECT_EQ(Ready(9, 32 * kMiB), 1u);
+  EXPECT_EQ(pool.NextRefill(now), std::nullopt);
 }
 
 // The device's worker is soon free again.

@@ -36,7 +36,7 @@ bool Waits(const v1::ClientMessage& message) {
 SimWorld::SimWorld(const MachineOptions& options, uint64_t pools,
                    uint64_t pool_bytes, uint64_t host_pool_bytes,
                    uint64_t others_bytes, device::DeviceKind kind,
-                   uint64_t max_ready_tails)
+                   uint64_t max_ready_tails, uint64_t least_standing_bytes)
     : machine_(std::make_unique<Machine>(options, host_pool_bytes)),
       host_pool_bytes_(host_pool_bytes) {
   for (uint64_t i = 1; i <= pools; ++i) {
@@ -52,6 +52,7 @@ SimWorld::SimWorld(const MachineOptions& options, uint64_t pools,
     SlabPool::Options slabs = SlabPool::DefaultOptions(pool_bytes, kGranule);
     slabs.one_slab_a_lease = kind == device::DeviceKind::kIpc;
     slabs.max_ready_tails = max_ready_tails;
+    slabs.least_standing_bytes = least_standing_bytes;
     const NewPool pool{
         .info = device.tasks->info(),
         .baseline_bytes = device.tasks->baseline_bytes(),

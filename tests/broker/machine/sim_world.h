@@ -41,7 +41,7 @@ class SimWorld {
   SimWorld(const MachineOptions& options, uint64_t pools, uint64_t pool_bytes,
            uint64_t host_pool_bytes, uint64_t others_bytes = 0,
            device::DeviceKind kind = device::DeviceKind::kVmm,
-           uint64_t max_ready_tails = 0);
+           uint64_t max_ready_tails = 0, uint64_t least_standing_bytes = 0);
   ~SimWorld() { SilenceKeeper(false); }
 
   Machine& machine() { return *machine_; }

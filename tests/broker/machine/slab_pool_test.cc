@@ -12,10 +12,12 @@ constexpr uint64_t kMiB = 1 << 20;
 constexpr quota::TenantId kA{1};
 constexpr quota::TenantId kB{2};
 
-SlabPool MakePool(uint64_t capacity) {
+SlabPool MakePool(uint64_t capacity, uint64_t max_ready_tails = 0) {
   SlabPool pool({.ready_slab_bytes = 64 * kMiB,
                  .float_target_bytes = 64 * kMiB,
                  .max_ready_slabs = 1000,
+                 .max_ready_tails = max_ready_tails,
+                 .least_standing_bytes = 2 * kMiB,
                  .reuse_for = std::chrono::seconds(5)});
   pool.SetCapacity(capacity);
   return pool;
@@ -324,7 +326,7 @@ TEST_P(RandomLeases, ThePartsAddUpAndNoSlabChangesTenant) {
   SCOPED_TRACE(testing::Message() << "seed " << GetParam());
   std::mt19937 random(static_cast<unsigned>(GetParam()));
   constexpr uint64_t kCapacity = 1280 * kMiB;
-  SlabPool pool = MakePool(kCapacity);
+  SlabPool pool = MakePool(kCapacity, GetParam() % 2 == 0 ? 0 : 40);
   SlabId next = 0;
   struct Held {
     quota::TenantId tenant;
