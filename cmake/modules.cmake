@@ -8,13 +8,26 @@ function(gmb_library name)
   gmb_precompile(${name} products ${ARG_DEPS})
 endfunction()
 
+# gmb_options_of_tests(<target>...): what the sources of tests are compiled with, and
+# the precompiled headers that they share, which need the very same. Without
+# optimisation; and without debugging information in an optimised build, whose tests
+# are linked without it (below).
+function(gmb_options_of_tests)
+  foreach(name ${ARGN})
+    target_compile_options(${name} PRIVATE -O0)
+    if(NOT GMB_SANITIZE)
+      target_compile_options(${name} PRIVATE $<$<CONFIG:RelWithDebInfo>:-g0>)
+    endif()
+  endforeach()
+endfunction()
+
 # gmb_test_code(<target>...): libraries and programs of tests, which are compiled as
 # the tests' own sources are: without optimisation, and with their headers. Not for
 # reference models and interpreters, in which property tests and fuzzers spend their
 # time, nor for what measures, or floods. Called after target_link_libraries.
 function(gmb_test_code)
+  gmb_options_of_tests(${ARGN})
   foreach(name ${ARGN})
-    target_compile_options(${name} PRIVATE -O0)
     get_target_property(type ${name} TYPE)
     if(NOT type STREQUAL "EXECUTABLE")  # for programs alone, as the headers are
       set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
@@ -47,7 +60,7 @@ function(gmb_test name)
     set(main gmb_test_main)
   endif()
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gmock ${main} gmb_warnings)
-  target_compile_options(${name} PRIVATE -O0)
+  gmb_options_of_tests(${name})
   if(NOT GMB_SANITIZE)
     # Two thirds of an optimised test's bytes, and all of these would fill small
     # disks. Names of functions stay; the preset dev has everything for a debugger.
