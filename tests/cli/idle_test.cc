@@ -85,8 +85,8 @@ TEST_F(IdleTest, ItWakesEverySoOftenAndGoesOnIdling) {
   absl::StatusOr<ChildProcess> hold = StartIdle({"--idle", "200ms"});
   ASSERT_TRUE(hold.ok()) << hold.status();
   const absl::Time deadline = Soon();
-  while (Steps("woken") < 3 && absl::Now() < deadline) {
-  }
+  while (Steps("woken") < 3 && absl::Now() < deadline)
+    absl::SleepFor(absl::Milliseconds(2));
   EXPECT_GE(Steps("woken"), 3) << LogOf("hold");
   hold->Signal(SIGINT);
   EXPECT_EQ(hold->Wait(Soon()).value(), "exit code 0") << LogOf("hold");

@@ -63,7 +63,7 @@ void RealBroker::AwaitJson(
     said = Gmb(with_json);
     ASSERT_EQ(said.code, ExitCode::kOk) << said.err;
     if (holds(said.json())) return;
-    std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   FAIL() << "did not come about: " << said.out;
 }

@@ -222,7 +222,7 @@ bool AwaitDone(const HostPool& pool) {
       std::chrono::steady_clock::now() + std::chrono::seconds(30);
   while (std::chrono::steady_clock::now() < until) {
     if (pool.progress().done) return true;
-    std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
   }
   return false;
 }

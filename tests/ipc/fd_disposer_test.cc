@@ -34,7 +34,7 @@ bool Await(Predicate wanted) {
   const auto deadline = Clock::now() + kLong;
   while (!wanted()) {
     if (Clock::now() > deadline) return false;
-    std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
   }
   return true;
 }
@@ -102,7 +102,7 @@ TEST(FdDisposerTest, ALingeringSocketInAClosedSocketBlocksWhoClosesIt) {
     closed = true;
   });
   const auto until = Clock::now() + std::chrono::milliseconds(200);
-  while (Clock::now() < until) std::this_thread::yield();
+  std::this_thread::sleep_until(until);
   EXPECT_FALSE(closed);
   reader.reset();  // ends the wait
   closer.join();

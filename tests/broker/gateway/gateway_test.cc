@@ -110,7 +110,7 @@ class GatewayTest : public ::testing::Test {
     while (!wanted()) {
       if (std::chrono::steady_clock::now() > deadline) return false;
       servers_.Turn();
-      std::this_thread::yield();
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
     }
     return true;
   }

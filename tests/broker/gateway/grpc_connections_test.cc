@@ -48,7 +48,7 @@ bool Await(Predicate wanted) {
       std::chrono::steady_clock::now() + std::chrono::seconds(20);
   while (!wanted()) {
     if (std::chrono::steady_clock::now() > deadline) return false;
-    std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
   }
   return true;
 }

@@ -31,7 +31,7 @@ void ExpectFds(size_t before) {
   const auto deadline =
       std::chrono::steady_clock::now() + std::chrono::seconds(30);
   while (OpenFds() > before && std::chrono::steady_clock::now() < deadline) {
-    std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
   }
   EXPECT_EQ(OpenFds(), before);
 }
