@@ -30,7 +30,7 @@ class FenceLedger {
   // The same for one stream, also if it has freed nothing.
   [[nodiscard]] absl::StatusOr<Fence> MarkStream(void* stream);
   // Takes a live block; it becomes `stream`'s when `users` have done what is on
-  // them now. After an error it never does.
+  // them now. After an error RecordDeferred tries it again.
   [[nodiscard]] absl::Status Hold(Block* block, void* stream,
                                   std::vector<void*> users);
   // The same while captures are under way, and no fences may be made: that is

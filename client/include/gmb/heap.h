@@ -102,7 +102,8 @@ class Heap {
   // At least `bytes`, aligned to 512. Null for 0 bytes.
   [[nodiscard]] absl::StatusOr<void*> Allocate(uint64_t bytes, void* stream);
   // In the order of the stream it was allocated for, or of the one given. Null
-  // is OK. After an error of the driver the block is not used any more.
+  // is OK. After an error of the driver the block is held, until a shortage
+  // finds that the driver takes the event after all.
   [[nodiscard]] absl::Status Free(void* address);
   [[nodiscard]] absl::Status Free(void* address, void* stream);
   // The block, once freed, is used again when the work has ended that is on the
