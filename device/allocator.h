@@ -45,11 +45,11 @@ struct ProcessUsage {
 //
 // Called by one thread at a time (the device's worker); a call can take
 // milliseconds. A failure is an answer, never the end of the process:
-//   RESOURCE_EXHAUSTED  the device has no memory for it (out of memory)
+//   RESOURCE_EXHAUSTED  the device, or the machine, has no memory for it
 //   INVALID_ARGUMENT    size is 0 or no multiple of the granularity
 //   NOT_FOUND           unknown key
-//   UNAVAILABLE         the device or its driver is lost: recreate the
-//                       allocator
+//   UNAVAILABLE         the device or its driver is lost, or is not to be had
+//                       now: recreate the allocator
 //   INTERNAL            any other driver error, with its name in the message
 class Allocator {
  public:

@@ -14,9 +14,9 @@ namespace gmb::broker {
 
 // The books of the host pool: which lease's bytes lie where.
 //
-// A PRESERVE lease *reserves* room when it is granted, so that it can always be
-// evicted later. The reserved bytes never exceed the pool, nor a tenant's limit
-// at that time. Reserved room has no place yet. An eviction, or a copy made
+// A PRESERVE lease *reserves* room when it becomes soft, so that it can always
+// be evicted later. That room fits the pool and, but for Adopt, the tenant's
+// limit at that time. It has no place yet. An eviction, or a copy that is made
 // ahead of need, *places* it; a copy that was completed makes it *true*. A
 // restore, or a write to the lease by its owner, ends that.
 //
