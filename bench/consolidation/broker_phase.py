@@ -114,10 +114,9 @@ def _replay(
 
 def _explain(conditions: Conditions, trial: Trial, events: list[Event]) -> None:
     """Sets what each of its requests waited for."""
-    moves = moves_of(events)
-    trial.waits = waits_of(trial.answers, moves)
+    trial.waits = waits_of(trial.answers, moves_of(events))
     sent = min(answer.sent_at for answer in trial.answers)
-    trial.restored_bytes = restored_bytes(moves, (sent, sent + conditions.seconds))
+    trial.restored_bytes = restored_bytes(events, (sent, sent + conditions.seconds))
     trial.missed_events = sum(event.missed for event in events)
     place = conditions.out / f"gmb-{trial.models}-seed-{trial.seed}.waits.jsonl"
     write_waits(place, trial.answers, trial.waits)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from broker_events import Event
 from conditions import in_gib
-from moves import Moves
 from spans import Span
 
 
-def restored_bytes(moves: Moves, within: Span) -> int:
-    """Of the leases whose last byte came back then; the broker's other events are not counted."""
+def restored_bytes(events: Sequence[Event], within: Span) -> int:
+    """Of the leases that were back then. Those whose contents may be lost count as any other."""
     begin, end = within
-    ins = [moved for tenant in moves.values() for moved in tenant.ins]
-    return sum(moved.nbytes for moved in ins if begin <= moved.end <= end)
+    return sum(e.nbytes for e in events if e.kind == "restored" and begin <= e.at <= end)
 
 
 def said(nbytes: int, seconds: float, copy_bytes_per_ms: float) -> str:

@@ -167,8 +167,8 @@ def finish(record: Record, trace_name: str) -> int:
             if trial.waits:
                 print(f"{trial.mode}, {trial.models} models, seed {trial.seed}, waited for (ms):")
                 print(waits_table.table(waits_table.summary(trial.pairs())))
-                if record.copy_bytes_per_ms is not None:
-                    nbytes, rate = trial.restored_bytes, record.copy_bytes_per_ms
+                nbytes, rate = trial.restored_bytes, record.copy_bytes_per_ms
+                if nbytes is not None and rate is not None:
                     print(bus.said(nbytes, conditions.seconds, rate))
         for goal in goals:
             word = "reached" if goal["reached"] else "MISSED "

@@ -37,7 +37,7 @@ class Trial:
     expected: dict[tuple[str, int], str] = field(default_factory=dict)
     waits: list[Waits] = field(default_factory=list)  # one an answer, where a broker said them
     missed_events: int = 0  # of the broker's, that the waits are without
-    restored_bytes: int = 0  # while it was replayed, as the same events say
+    restored_bytes: int | None = None  # while it was replayed, as the same events say
 
     def pairs(self) -> list[waits_table.Pair]:
         return list(zip(self.answers, self.waits))

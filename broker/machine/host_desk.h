@@ -40,8 +40,8 @@ class HostDesk {
   [[nodiscard]] bool Adopt(quota::TenantId tenant, const LeaseRecord& record);
   // Its bytes can be taken from now on, if all who have it allow that.
   void Soften(const Lease& lease, Turn& turn);
-  // Of a lease that is hard now. A lease that is being copied keeps it until
-  // then.
+  // Of a lease that is hard now. One that is being copied keeps it until then,
+  // and a torn one until it is filled.
   void GiveUpRoom(Lease* lease);
   // Of a lease that has ended. Room is for leases of all pools.
   void Release(quota::LeaseId lease);

@@ -31,8 +31,8 @@ namespace gmb::broker {
 // none, or it has ended.
 [[nodiscard]] Lease* FindExported(const State& state, const Session& session,
                                   const v1::Exported& exported);
-// Whether the broker has closed the gates of all who have it, and none of them
-// has written over its own since.
+// Whether the broker has closed the gates of all who have it. Of one who has
+// written over its own since, the next broker finds that it is open.
 [[nodiscard]] bool AllClosed(const State& state, const Lease& lease);
 // The lease's session or, of a shared one, all who are attached, with the
 // groups that they belong to; each once.

@@ -59,6 +59,15 @@ uint64_t ReadyStock::StandingTails(uint64_t bytes) const {
   return bytes <= options_.whole_bytes / kSmallParts ? 2 : 1;
 }
 
+uint64_t ReadyStock::AllStanding() const {
+  uint64_t all = 0;
+  for (uint64_t bytes = options_.least_standing_bytes;
+       bytes > 0 && bytes < options_.whole_bytes; bytes *= 2) {
+    all += StandingTails(bytes);
+  }
+  return all;
+}
+
 uint64_t ReadyStock::WantedStanding(uint64_t bytes) const {
   const bool enough_left =
       left_bytes_ >= kWholesPerStanding * options_.whole_bytes;
@@ -89,8 +98,10 @@ uint64_t ReadyStock::AskedTails(uint64_t bytes) const {
                        static_cast<double>(left_bytes_);
   const uint64_t tails =
       demand_.slabs() - demand_.SlabsOf(options_.whole_bytes);
-  return std::min({asked, static_cast<uint64_t>(share),
-                   options_.most_tails * asked / tails});
+  // Whatever is asked for, there is room for those that stand ready.
+  const uint64_t most =
+      options_.most_tails - std::min(options_.most_tails, all_standing_);
+  return std::min({asked, static_cast<uint64_t>(share), most * asked / tails});
 }
 
 bool ReadyStock::Wants(uint64_t bytes,

@@ -14,8 +14,9 @@
 
 namespace gmb::broker {
 
-// Slabs that no client has seen: whole ones, and tails of the sizes that are
-// asked for. Which of them are there, and which should be.
+// Slabs that no client has seen: whole ones, tails of the sizes that are asked
+// for, and tails of sizes that double. Which of them are there, and which should
+// be.
 class ReadyStock {
  public:
   struct Options {
@@ -29,7 +30,9 @@ class ReadyStock {
     uint64_t step_bytes;
   };
   explicit ReadyStock(const Options& options)
-      : options_(options), demand_(options.whole_bytes) {}
+      : options_(options),
+        all_standing_(AllStanding()),
+        demand_(options.whole_bytes) {}
 
   // --- Slabs that are there.
   void Keep(const Slab& slab);
@@ -42,7 +45,8 @@ class ReadyStock {
 
   // --- Slabs that should be there.
   void NoteAsked(uint64_t bytes) { demand_.Note(bytes); }
-  // It is later now, and so much of the pool is neither granted nor float.
+  // It is later now, and so much of the pool is neither granted nor float, nor
+  // lost.
   void Update(quota::Instant now, uint64_t left_bytes);
   // Whether one more of that size is wanted, beside those being made.
   [[nodiscard]] bool Wants(uint64_t bytes,
@@ -50,10 +54,11 @@ class ReadyStock {
   // Tails to be made of so many bytes in one step, so many at most.
   [[nodiscard]] std::vector<uint64_t> TailsToMake(uint64_t of_bytes,
                                                   size_t most) const;
-  // Whether they are worth a whole slab: they would use at least half of it.
+  // Whether they are worth a whole slab: one of those that stand ready is not
+  // there, or they would use at least half of it.
   [[nodiscard]] bool LacksTails() const;
-  // Takes tails of which there are more than twice as many as are wanted, so
-  // many at most.
+  // Takes tails of which there are more than twice as many as are wanted, or
+  // stand ready, so many at most.
   [[nodiscard]] std::vector<Slab> TakeUnwanted(size_t most);
 
  private:
@@ -71,7 +76,10 @@ class ReadyStock {
   // The sizes of tails that may be wanted.
   [[nodiscard]] std::vector<uint64_t> Sizes() const;
 
+  [[nodiscard]] uint64_t AllStanding() const;
+
   const Options options_;
+  const uint64_t all_standing_;  // of all sizes
   // None of its lists is empty.
   std::map<uint64_t, std::vector<Slab>> by_size_;
   size_t count_ = 0;

@@ -192,11 +192,14 @@ void LeaseMover::TryEndRestore(Lease* lease, Turn& turn) {
   if (!mapping) state_.moving.Edit({}).erase({lease->tenant, lease->id});
   LeaseMove& move = lease->move.Edit({});
   move.residence = Residence::kResident;
-  move.torn = false;
+  const bool was_torn = std::exchange(move.torn, false);
   move.resident_since = now;
   move.restore_time = now - move.move_started;
   index_.Touch(lease);
   host_.MarkFilled(lease);
+  // It became hard when its contents were in that room alone.
+  if (was_torn && state_.engine->Lease(lease->id)->hard)
+    host_.GiveUpRoom(lease);
   PublishMove(state_, "restored", *lease, move.restore_time, "", turn);
   turn.Queue(LeaseSettled{lease->id});
 }

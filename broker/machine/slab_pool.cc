@@ -169,9 +169,10 @@ void SlabPool::RefillTails(Refill* refill) {
 std::optional<SlabPool::Refill> SlabPool::NextRefill(quota::Instant now) {
   Refill refill;
   const auto target = static_cast<int64_t>(options_.float_target_bytes);
-  ready_.Update(
-      now,
-      capacity_ - std::min(capacity_, granted_ + options_.float_target_bytes));
+  const uint64_t not_left = granted_ + options_.float_target_bytes +
+                            lost_.unreturned_bytes + lost_.missing_bytes +
+                            lost_.orphaned_bytes;
+  ready_.Update(now, capacity_ - std::min(capacity_, not_left));
   while (lost_.missing_bytes == 0 && !returned_.empty() &&
          returned_.next_expiry() <= now &&
          refill.destroy.size() < kSlabsAStep) {

@@ -48,9 +48,9 @@ struct Composition {
 //
 // Every lease is floor(bytes / S) slabs of the ready size S and one tail, so
 // the number of its handles is known beforehand and slabs of size S are
-// interchangeable. Tails whose sizes are asked for are kept ready too. A slab
-// that a tenant has held serves that tenant again or is destroyed; it never
-// becomes ready.
+// interchangeable. Tails of sizes that are asked for, and of sizes that double,
+// are kept ready too. A slab that a tenant has held serves that tenant again or
+// is destroyed; it never becomes ready.
 //
 // A value without threads, locks or devices: the core decides under its lock,
 // the device worker does. Sizes are bytes and multiples of the granularity.
@@ -150,7 +150,7 @@ class SlabPool {
   [[nodiscard]] std::optional<quota::Instant> NextExpiry() const;
 
  private:
-  // Of the step before it: ready slabs of the sizes that tails have lately.
+  // Of the step before it: tails that are wanted and not there.
   void RefillTails(Refill* refill);
 
   // Of the capacity, with what is both promised and still being scrubbed.

@@ -49,12 +49,15 @@ void LeaseMover::GoOnWith(Lease* lease, LeaseRecord::Place place, Turn& turn) {
         turn.now() + quota::Nanoseconds(state_.options.planner.unmap_grace),
         move.may_terminate, turn);
   }
+  // Its session has it, and may be writing: nothing more is asked.
+  if (place == LeaseRecord::Place::kHost || !lease->sharing->shared) return;
   // Or one of its users has written over its own gate: the next one to attach
-  // gets what was sealed, not what was being filled.
-  if (place == LeaseRecord::Place::kReturning && lease->sharing->shared)
+  // gets what was sealed, not what was being filled. Where that gate was
+  // opened, it is filled with the same bytes once more.
+  if (place == LeaseRecord::Place::kReturning)
     move.torn = state_.host_books->TrueCopy(lease->id) != nullptr;
-  if (place == LeaseRecord::Place::kHost) return;
-  // It stays, and those who were to unmap it may be about to: they map it again.
+  // It stays, and those who were to unmap it may be about to: they map it again,
+  // and so do those who were to map it.
   for (const uint64_t session : asked) {
     state_.moving.Edit({}).insert({lease->tenant, lease->id});
     AskToMove(lease, move.MappingOf(session), turn.now() + kMapAgain, turn);

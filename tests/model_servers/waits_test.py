@@ -264,14 +264,14 @@ def test_alone_before_and_after_are_one_reference():
 
 
 def test_the_bus_carried_all_that_came_back_while_the_trace_was_replayed():
-    moves = moves_of(
-        [
-            *moved("m00", 1, "in", -1.0, 0.5),
-            *moved("m01", 2, "in", 1.0, 2.0),
-            *moved("m01", 3, "out", 2.0, 3.0),
-            *moved("m00", 1, "in", 9.0, 11.0),
-        ]
-    )
-    nbytes = bus.restored_bytes(moves, (START, START + 10))
+    events = [
+        *moved("m00", 1, "in", -1.0, 0.5),
+        *moved("m01", 2, "in", 1.0, 2.0),
+        *moved("m01", 3, "out", 2.0, 3.0),
+        *moved("m00", 1, "in", 9.0, 11.0),
+        event(4.0, "restore_started", "m00", 4, GIB),
+        event(5.0, "restore_failed", "m00", 4, GIB),
+    ]
+    nbytes = bus.restored_bytes(events, (START, START + 10))
     assert nbytes == 2 * GIB
     assert bus.said(nbytes, 10, GIB / 1000) == "2.00 GiB came back in 10 s, 20.0 % of the bus"

@@ -160,6 +160,31 @@ TEST_F(MachineTakeoverTest, ItStaysWithItsUsersWhenItCannotBeFilled) {
   EXPECT_EQ(Read(reader, lease), written);
 }
 
+// Its gate was opened in the turn that was not recorded.
+TEST_F(MachineTakeoverTest, WhatItsSessionWritesMeanwhileIsKept) {
+  const quota::LeaseId lease = Evicted();
+  Restore(idle, seconds(60));
+  RunDevice();
+  RunCopies();
+  ASSERT_EQ(Where(lease), "restoring");
+  world.SetFate([this] {
+    world.SetFate(nullptr);
+    return SimWorld::Fate::kDiesBeforeItIsRecorded;
+  });
+  Follow(idle);
+  ASSERT_EQ(Where(lease), "mapped");
+  ASSERT_TRUE(Enter(idle));
+  Reclaim("a");  // looks at its gate, which is in use
+  Follow(idle);
+  Write(idle, lease, 900);
+  written = Read(idle, lease);
+  Park(idle);
+  Reclaim("a");
+  Work();
+  ASSERT_EQ(Where(lease), "evicted");
+  ExpectBack(Restore(idle), lease);
+}
+
 // A user without a gate that can be closed has nobody's contents taken from it.
 TEST_F(MachineTakeoverTest, ItsRoomStaysWhenAUserTurnsItsGateOff) {
   const quota::LeaseId lease = HalfFilledBehindAnOpenGate();
@@ -169,6 +194,7 @@ TEST_F(MachineTakeoverTest, ItsRoomStaysWhenAUserTurnsItsGateOff) {
   Work();
   EXPECT_EQ(Outcome(reader, id), "attached");
   EXPECT_EQ(Read(reader, lease), written);
+  EXPECT_FALSE(state().host_books->HasRoom(lease)) << "no longer needed";
 }
 
 // It stays because of one user, and the other may be about to unmap it.

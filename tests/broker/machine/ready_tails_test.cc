@@ -44,6 +44,15 @@ class ReadyTailsTest : public testing::Test {
       ASSERT_EQ(Sum(), 640 * kMiB);
     }
   }
+  void RefillWithoutASum() {
+    while (auto refill = pool.NextRefill(now)) {
+      for (const Condemned& c : refill->destroy) pool.Destroyed(c.slab.bytes);
+      for (const uint64_t bytes : refill->create_bytes) {
+        ++next;
+        pool.ReadyCreated({next, next, bytes});
+      }
+    }
+  }
   // Its slabs once they are made.
   std::vector<Slab> Take(quota::TenantId tenant, uint64_t bytes) {
     TakePlan plan = pool.Take(tenant, bytes);
@@ -176,6 +185,45 @@ TEST_F(StandingTailsTest, OneThatIsTakenIsMadeAgain) {
     Refill();
     EXPECT_GE(Ready(9, 32 * kMiB), 1u) << i;
   }
+}
+
+// The float has no more than its target.
+TEST_F(StandingTailsTest, AWholeSlabIsGivenUpForASmallOne) {
+  const uint64_t spare = pool.composition().float_bytes - 64 * kMiB;
+  pool.SetCapacity(640 * kMiB - spare);
+  (void)Take(kA, 2 * kMiB);
+  RefillWithoutASum();
+  EXPECT_EQ(Ready(9, 2 * kMiB), 2u);
+  EXPECT_EQ(Ready(9, 64 * kMiB), 6u);
+}
+
+// One tenant's odd sizes do not take their place.
+TEST_F(StandingTailsTest, TheyStandWhateverElseIsAskedFor) {
+  for (int i = 0; i < 600; ++i) {
+    Use(kA, 1, 6 * kMiB);
+    now = now + std::chrono::milliseconds(100);
+  }
+  EXPECT_EQ(Ready(9, 32 * kMiB), 1u);
+  EXPECT_EQ(Ready(9, 4 * kMiB), 2u);
+}
+
+// What is unreturned is not left.
+TEST(StandingTailsInDebtTest, NoneIsMadeWhereNearlyAllIsLost) {
+  SlabPool pool({.ready_slab_bytes = 64 * kMiB,
+                 .float_target_bytes = 64 * kMiB,
+                 .max_ready_tails = 512,
+                 .least_standing_bytes = 2 * kMiB});
+  pool.SetCapacity(640 * kMiB);
+  pool.SetLost({.unreturned_bytes = 384 * kMiB});
+  SlabId next = 0;
+  while (auto refill = pool.NextRefill(quota::Instant{0} + seconds(1))) {
+    for (const uint64_t bytes : refill->create_bytes) {
+      EXPECT_EQ(bytes, 64 * kMiB);
+      ++next;
+      pool.ReadyCreated({next, next, bytes});
+    }
+  }
+  EXPECT_EQ(next, 3u);
 }
 
 // Of 640 MiB, with 64 MiB of float, less than four whole slabs are left.
