@@ -8,10 +8,10 @@ function(gmb_library name)
   gmb_precompile(${name} products ${ARG_DEPS})
 endfunction()
 
-# gmb_options_of_tests(<target>...): what the sources of tests are compiled with, and
-# the precompiled headers that they share, which need the very same. Without
-# optimisation; and without debugging information in an optimised build, whose tests
-# are linked without it (below).
+# gmb_options_of_tests(<target>...): the options that the sources of tests are compiled
+# with, and the precompiled headers that they share, which need the very same. Nothing
+# is optimised, and in an optimised build, whose tests are linked without debugging
+# information (below), none is made.
 function(gmb_options_of_tests)
   foreach(name ${ARGN})
     target_compile_options(${name} PRIVATE -O0)

@@ -8,8 +8,8 @@
 namespace gmb::broker {
 namespace {
 
-// All that stands ready is a little more than a whole slab: no more than a
-// quarter of what nobody has leased.
+// All that stands ready is a little more than a whole slab: less than a third of
+// what nobody has leased.
 constexpr uint64_t kWholesPerStanding = 4;
 // Two of those that are at most such a part of a whole one: 64 MiB of 1 GiB.
 constexpr uint64_t kSmallParts = 16;
@@ -98,7 +98,7 @@ uint64_t ReadyStock::AskedTails(uint64_t bytes) const {
                        static_cast<double>(left_bytes_);
   const uint64_t tails =
       demand_.slabs() - demand_.SlabsOf(options_.whole_bytes);
-  // Whatever is asked for, there is room for those that stand ready.
+  // There is always room for those that stand ready.
   const uint64_t most =
       options_.most_tails - std::min(options_.most_tails, all_standing_);
   return std::min({asked, static_cast<uint64_t>(share), most * asked / tails});

@@ -211,7 +211,7 @@ TEST_F(FewStandingTailsTest, TheyStandWhateverElseIsAskedFor) {
   EXPECT_EQ(Ready(9, 4 * kMiB), 2u);
 }
 
-// What is unreturned is not left.
+// Unreturned bytes are not left.
 TEST(StandingTailsInDebtTest, NoneIsMadeWhereNearlyAllIsLost) {
   SlabPool pool({.ready_slab_bytes = 64 * kMiB,
                  .float_target_bytes = 64 * kMiB,
