@@ -49,15 +49,16 @@ void LeaseMover::GoOnWith(Lease* lease, LeaseRecord::Place place, Turn& turn) {
         turn.now() + quota::Nanoseconds(state_.options.planner.unmap_grace),
         move.may_terminate, turn);
   }
-  // Its session has it, and may be writing: nothing more is asked.
+  // A private lease stays with its session, which may be writing by now:
+  // nothing more is asked.
   if (place == LeaseRecord::Place::kHost || !lease->sharing->shared) return;
-  // Or one of its users has written over its own gate: the next one to attach
-  // gets what was sealed, not what was being filled. Where that gate was
-  // opened, it is filled with the same bytes once more.
+  // A shared one may be half filled, if the open gate is one that its client has
+  // written over: it is filled once more before another user gets it. If the
+  // last broker had opened that gate, that copies the same bytes.
   if (place == LeaseRecord::Place::kReturning)
     move.torn = state_.host_books->TrueCopy(lease->id) != nullptr;
-  // It stays, and those who were to unmap it may be about to: they map it again,
-  // and so do those who were to map it.
+  // Users that were asked to unmap it may be about to, so they are asked to map
+  // it; and so are those that were asked to map it.
   for (const uint64_t session : asked) {
     state_.moving.Edit({}).insert({lease->tenant, lease->id});
     AskToMove(lease, move.MappingOf(session), turn.now() + kMapAgain, turn);
