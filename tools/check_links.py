@@ -50,7 +50,7 @@ def anchors(path):
 
 
 def fault_of(page, link, known):
-    """What is wrong with it, or None."""
+    """Says why it leads nowhere; None if it does not."""
     path, _, heading = link.partition("#")
     to = page.parent / path if path else page
     if not to.exists():
