@@ -1,7 +1,6 @@
 // Clients that halt at each step of their lives, all at once and again and
 // again: one for each step, and when all of them stand or are dead, the next.
 #include <poll.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,6 +12,7 @@
 #include "absl/types/span.h"
 #include "tests/attack/attack.h"
 #include "tests/attack/halt_steps.h"
+#include "tests/end_with_parent.h"
 
 namespace gmb::attack {
 namespace {
@@ -37,9 +37,10 @@ class Crowd {
   void Start(LifeOfOne life, const std::string& step) {
     AttackOptions options = attack_->options();
     options.step = step;
+    const pid_t parent = ::getpid();
     const pid_t client = ::fork();
     if (client == 0) {
-      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      EndWithParent(parent);
       Attack own(options);
       (void)life(own);  // returns only where it was not served
       ::_exit(1);

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,6 +13,7 @@
 #include <string>
 
 #include "tests/broker/temp_directory.h"
+#include "tests/end_with_parent.h"
 
 namespace gmb::broker {
 namespace {
@@ -27,9 +27,10 @@ class Holder {
   explicit Holder(const std::string& directory) {
     int ready[2];
     if (::pipe(ready) != 0) return;
+    const pid_t parent = ::getpid();
     pid_ = ::fork();
     if (pid_ == 0) {
-      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      EndWithParent(parent);
       const auto lock = InstanceLock::Acquire(directory);
       const char result = lock.ok() ? 'y' : 'n';
       if (::write(ready[1], &result, 1) != 1) ::_exit(1);
@@ -63,10 +64,11 @@ TEST(InstanceLock, OneThatWasKilledJustNowIsWaitedFor) {
   ::sigemptyset(&ready);
   ::sigaddset(&ready, SIGUSR1);
   ::sigprocmask(SIG_BLOCK, &ready, nullptr);
+  const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
   ASSERT_GE(pid, 0);
   if (pid == 0) {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    EndWithParent(parent);
     constexpr size_t kMuch = size_t{512} << 20;
     void* const memory =
         ::mmap(nullptr, kMuch, PROT_READ | PROT_WRITE,

@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -30,6 +29,7 @@
 #include "gmb/client.h"
 #include "ipc/socket_path.h"
 #include "tests/client/client_fixture.h"
+#include "tests/end_with_parent.h"
 
 namespace gmb {
 namespace {
@@ -266,13 +266,15 @@ absl::Duration TimeToFail(const ClientOptions& options) {
 // Each has a successor at once, which dies as well.
 TEST_F(ClientProcessTest, BrokersThatDieWhileTheyGreetAreTriedForTheTimeout) {
   const std::string path = dir() + "/handle.sock";
+  const pid_t test = getpid();
   const pid_t manager = fork();
   ASSERT_GE(manager, 0);
+  if (manager == 0) EndWithParent(test);
   while (manager == 0) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    const pid_t parent = getpid();
     const pid_t broker = fork();
     if (broker == 0) {
-      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      EndWithParent(parent);
       const base::UniqueFd listener = ListenAt(path);
       if (listener.valid()) (void)accept(listener.get(), nullptr, nullptr);
       _exit(0);

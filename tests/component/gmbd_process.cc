@@ -3,12 +3,13 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
+
+#include "tests/end_with_parent.h"
 
 namespace gmb {
 std::string ProgramPath(const std::string& name) {
@@ -31,9 +32,10 @@ pid_t Spawn(const std::string& program,
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
 
+  const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
   if (pid == 0) {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    EndWithParent(parent);
     ::dup2(ends[1], STDOUT_FILENO);
     ::dup2(ends[1], STDERR_FILENO);
     const rlimit limit{.rlim_cur = fd_limit, .rlim_max = fd_limit};

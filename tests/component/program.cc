@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,6 +10,7 @@
 
 #include "absl/strings/match.h"
 #include "tests/component/await.h"
+#include "tests/end_with_parent.h"
 
 namespace gmb::component {
 namespace {
@@ -53,8 +53,7 @@ Program::Program(const std::string& directory, const std::string& name,
   const pid_t parent = ::getpid();
   pid_ = ::fork();
   if (pid_ == 0) {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (::getppid() != parent) ::_exit(127);
+    EndWithParent(parent);
     ::dup2(out, STDOUT_FILENO);
     ::dup2(err, STDERR_FILENO);
     ::execvpe(arguments[0], arguments.data(), environment.data());

@@ -7,7 +7,6 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/mount.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -20,6 +19,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "tests/end_with_parent.h"
 
 namespace gmb::testing {
 namespace {
@@ -143,9 +143,10 @@ absl::StatusOr<std::unique_ptr<SilentFiles>> SilentFiles::Mount(
               data.c_str()) != 0) {
     return Impossible("mount");
   }
+  const pid_t parent = ::getpid();
   const pid_t server = ::fork();
   if (server == 0) {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    EndWithParent(parent);
     ours.reset();
     Serve(fuse.get(), theirs.get());
   }

@@ -3,7 +3,6 @@
 
 #include <poll.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,6 +13,7 @@
 
 #include "base/unique_fd.h"
 #include "tests/component/await.h"
+#include "tests/end_with_parent.h"
 
 namespace gmb::keeper {
 
@@ -34,8 +34,7 @@ class Forked {
     const pid_t parent = ::getpid();
     pid_ = ::fork();
     if (pid_ == 0) {
-      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-      if (::getppid() != parent) ::_exit(1);
+      EndWithParent(parent);
       run([&](const std::string& line) {
         const std::string text = line + "\n";
         if (::write(its.get(), text.data(), text.size()) < 0) ::_exit(1);

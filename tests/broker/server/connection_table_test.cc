@@ -2,7 +2,6 @@
 #include "broker/server/connection_table.h"
 
 #include <gmock/gmock.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,6 +11,7 @@
 
 #include "ipc/pidfd.h"
 #include "tests/broker/server/connected_pair.h"
+#include "tests/end_with_parent.h"
 
 namespace gmb::broker {
 namespace {
@@ -23,8 +23,8 @@ using ::testing::Pair;
 // A process that waits to be killed.
 class Process {
  public:
-  Process() : pid_(::fork()) {
-    if (pid_ == 0) ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  Process() : parent_(::getpid()), pid_(::fork()) {
+    if (pid_ == 0) EndWithParent(parent_);
     while (pid_ == 0) ::pause();
   }
   ~Process() {
@@ -43,6 +43,7 @@ class Process {
   }
 
  private:
+  const pid_t parent_;  // this process
   pid_t pid_;
 };
 

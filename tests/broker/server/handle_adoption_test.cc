@@ -1,6 +1,5 @@
 // A broker is killed, and the next one goes on with its connections.
 #include <fcntl.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,6 +12,7 @@
 #include "broker/server/fds_in_flight.h"
 #include "ipc/pidfd.h"
 #include "tests/broker/server/handle_server_fixture.h"
+#include "tests/end_with_parent.h"
 
 namespace gmb::broker {
 namespace {
@@ -42,9 +42,10 @@ class HandleAdoptionTest : public HandleServerTest {
     ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
     ipc::SeqpacketSocket ours{base::UniqueFd(pair[0])};
     ipc::SeqpacketSocket theirs{base::UniqueFd(pair[1])};
+    const pid_t parent = ::getpid();
     last_ = ::fork();
     if (last_ == 0) {
-      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      EndWithParent(parent);
       BeTheLast(&theirs);
       ::_exit(0);
     }
