@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
-#include <vector>
 
 #include "client/preload/driver.h"
 #include "client/preload/gated_wrappers.h"
@@ -29,7 +28,19 @@ struct Question {
   Form form = Form::kOne;
   CUdeviceptr address = 0;
   PointerKind kind;
-  std::vector<std::pair<CUpointer_attribute, void*>> parts;
+  // Of kMany the program's own arrays; else its one part.
+  const CUpointer_attribute* attributes = nullptr;
+  void* const* results = nullptr;
+  CUpointer_attribute attribute{};
+  void* result = nullptr;
+  uint32_t parts = 1;
+
+  [[nodiscard]] CUpointer_attribute AttributeOf(uint32_t part) const {
+    return form == Form::kOne ? attribute : attributes[part];
+  }
+  [[nodiscard]] void* ResultOf(uint32_t part) const {
+    return form == Form::kOne ? result : results[part];
+  }
 };
 
 PointerAnswers& TheAnswers() {
@@ -37,31 +48,32 @@ PointerAnswers& TheAnswers() {
   return answers;
 }
 
-// Nothing for one that the driver is to refuse.
+// Without the kind. False: the driver is to refuse it.
+bool ReadWords(GatedPlace place, const uint64_t* words, Question* question) {
+  if (place == k_cuPointerGetAttribute) {
+    question->result = reinterpret_cast<void*>(words[0]);
+    question->attribute =
+        static_cast<CUpointer_attribute>(static_cast<uint32_t>(words[1]));
+    question->address = words[2];
+    return question->result != nullptr;
+  }
+  question->form = Form::kMany;
+  question->parts = static_cast<uint32_t>(words[0]);
+  question->attributes = reinterpret_cast<const CUpointer_attribute*>(words[1]);
+  question->results = reinterpret_cast<void* const*>(words[2]);
+  question->address = words[3];
+  return question->attributes != nullptr && question->results != nullptr &&
+         question->parts > 0 && question->parts <= kMostAttributes &&
+         std::all_of(question->results, question->results + question->parts,
+                     [](const void* result) { return result != nullptr; });
+}
+
+// Nothing for one that is not about leased memory.
 std::optional<Question> Read(GatedPlace place, const uint64_t* words) {
   Question question;
-  if (place == k_cuPointerGetAttribute) {
-    question.address = words[2];
-    question.parts.emplace_back(
-        static_cast<CUpointer_attribute>(static_cast<uint32_t>(words[1])),
-        reinterpret_cast<void*>(words[0]));
-  } else {
-    question.form = Form::kMany;
-    question.address = words[3];
-    const auto* const attributes =
-        reinterpret_cast<const CUpointer_attribute*>(words[1]);
-    void* const* const data = reinterpret_cast<void* const*>(words[2]);
-    const auto count = static_cast<uint32_t>(words[0]);
-    if (attributes == nullptr || data == nullptr || count > kMostAttributes)
-      return std::nullopt;
-    for (uint32_t i = 0; i < count; ++i)
-      question.parts.emplace_back(attributes[i], data[i]);
-  }
-  const bool complete =
-      std::all_of(question.parts.begin(), question.parts.end(),
-                  [](const auto& part) { return part.second != nullptr; });
+  if (!ReadWords(place, words, &question)) return std::nullopt;
   const Driver* const driver = Driver::Get();
-  if (!complete || driver == nullptr || InForkedChild()) return std::nullopt;
+  if (driver == nullptr || InForkedChild()) return std::nullopt;
   if (const auto block =
           TheMemory(*driver).allocations().Find(question.address)) {
     question.kind.device = block->device;
@@ -126,15 +138,17 @@ bool IsRange(CUpointer_attribute attribute) {
 void CorrectPointer(GatedPlace place, const uint64_t* words) {
   const std::optional<Question> question = Read(place, words);
   if (!question.has_value()) return;
-  for (const auto& [attribute, data] : question->parts)
-    static_cast<void>(SayFromBooks(attribute, question->address, data));
+  for (uint32_t i = 0; i < question->parts; ++i) {
+    static_cast<void>(SayFromBooks(question->AttributeOf(i), question->address,
+                                   question->ResultOf(i)));
+  }
 }
 
 void NotePointer(GatedPlace place, const uint64_t* words) {
   const std::optional<Question> question = Read(place, words);
   if (!question.has_value()) return;
-  for (const auto& part : question->parts) {
-    const CUpointer_attribute attribute = part.first;
+  for (uint32_t i = 0; i < question->parts; ++i) {
+    const CUpointer_attribute attribute = question->AttributeOf(i);
     TheAnswers().Note(
         question->form, question->kind, attribute, [&](void* data) {
           return AskDriver(place, question->address, attribute, data);
@@ -146,7 +160,9 @@ bool AnswerPointer(GatedPlace place, const uint64_t* words, int* result) {
   const std::optional<Question> question = Read(place, words);
   if (!question.has_value()) return false;
   CUresult answer = CUDA_SUCCESS;
-  for (const auto& [attribute, data] : question->parts) {
+  for (uint32_t i = 0; i < question->parts; ++i) {
+    const CUpointer_attribute attribute = question->AttributeOf(i);
+    void* const data = question->ResultOf(i);
     if (IsRange(attribute) &&
         SayFromBooks(attribute, question->address, data)) {
       continue;
@@ -164,6 +180,13 @@ bool AnswerPointer(GatedPlace place, const uint64_t* words, int* result) {
   }
   *result = answer;
   return true;
+}
+
+bool AnswerArgument(GatedPlace place, const uint64_t* words, int* result) {
+  return place == k_cuPointerGetAttribute &&
+         static_cast<uint32_t>(words[1]) ==
+             CU_POINTER_ATTRIBUTE_DEVICE_POINTER &&
+         AnswerPointer(place, words, result);
 }
 
 }  // namespace gmb::preload

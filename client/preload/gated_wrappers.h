@@ -52,6 +52,10 @@ void ContextCreated(uint64_t where);
 void NotePointer(GatedPlace place, const uint64_t* words);
 [[nodiscard]] bool AnswerPointer(GatedPlace place, const uint64_t* words,
                                  int* result);
+// The same at any time, without asking the driver, for the question that
+// launchers ask about each argument of a kernel: which device address it has.
+[[nodiscard]] bool AnswerArgument(GatedPlace place, const uint64_t* words,
+                                  int* result);
 // The driver knows the mappings of a lease, and not what the program has asked
 // for: that is put right in what it has answered.
 void CorrectPointer(GatedPlace place, const uint64_t* words);
@@ -85,26 +89,23 @@ template <GatedPlace kPlace, size_t kAddress, size_t... kArguments>
 struct Asking<kPlace, kAddress, std::index_sequence<kArguments...>> {
   static int Call(Word<kArguments>... words) {
     const std::array<uint64_t, sizeof...(words)> all{words...};
+    int result = 0;
+    if (AnswerArgument(kPlace, all.data(), &result)) return result;
     if (!IsLeased(all[kAddress]))
       return CallReal<kPlace, kArguments...>(words...);
     const auto ask = [&] {
-      const int result = CallReal<kPlace, kArguments...>(words...);
-      if (result == 0) CorrectPointer(kPlace, all.data());
-      return result;
+      NotePointer(kPlace, all.data());
+      const int answer = CallReal<kPlace, kArguments...>(words...);
+      if (answer == 0) CorrectPointer(kPlace, all.data());
+      return answer;
     };
-    if (ProgramGate::Get() == nullptr) return ask();
     {
       const GatedLook look;
-      if (look.in()) {
-        NotePointer(kPlace, all.data());
-        return ask();
-      }
+      if (look.in()) return ask();
     }
-    int result = 0;
     if (AnswerPointer(kPlace, all.data(), &result)) return result;
     const GatedCall call;
     if (!call.in()) return MemoryIsAway();
-    NotePointer(kPlace, all.data());
     return ask();
   }
 };

@@ -15,10 +15,11 @@
 // The cost of a launch of an empty kernel to a program that knows nothing of
 // gmb: nanoseconds a launch, the median of batches that the GPU does not hold
 // up.
-//   gpu_launch_cost THREADS BATCHES [--mapped]
+//   gpu_launch_cost THREADS BATCHES [--mapped|--ask]
 // It finds the driver as the CUDA runtime does, so that `gmb run` serves it.
 // --mapped: its memory is mapped, as gmb's is, so that natively it tells what
-// that alone costs.
+// that alone costs. --ask: not of a launch, but of the question for the device
+// address of an argument, which Triton's launchers ask about each.
 
 namespace {
 
@@ -44,13 +45,14 @@ void Must(CUresult result, const char* what) {
 
 constexpr size_t kBytes = 64 << 20;
 
-void Allocate() {
+CUdeviceptr Allocate() {
   CUdeviceptr memory = 0;
   Must(Find<decltype(&cuMemAlloc)>("cuMemAlloc", 7000)(&memory, kBytes),
        "cuMemAlloc");
+  return memory;
 }
 
-void Map() {
+CUdeviceptr Map() {
   CUmemAllocationProp of{};
   of.type = CU_MEM_ALLOCATION_TYPE_PINNED;
   of.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
@@ -71,6 +73,7 @@ void Map() {
   Must(Find<decltype(&cuMemSetAccess)>("cuMemSetAccess", 10020)(at, kBytes,
                                                                 &access, 1),
        "cuMemSetAccess");
+  return at;
 }
 
 std::vector<double> Measure(CUcontext context, CUfunction kernel, int batches) {
@@ -97,12 +100,37 @@ std::vector<double> Measure(CUcontext context, CUfunction kernel, int batches) {
   return costs;
 }
 
+std::vector<double> MeasureAsking(CUcontext context, CUdeviceptr memory,
+                                  int batches) {
+  const auto ask =
+      Find<decltype(&cuPointerGetAttribute)>("cuPointerGetAttribute", 7000);
+  Must(Find<decltype(&cuCtxSetCurrent)>("cuCtxSetCurrent", 7000)(context),
+       "cuCtxSetCurrent");
+  std::vector<double> costs;
+  for (int batch = 0; batch < batches; ++batch) {
+    const auto began = std::chrono::steady_clock::now();
+    for (int i = 0; i < kLaunches; ++i) {
+      CUdeviceptr answer = 0;
+      Must(ask(&answer, CU_POINTER_ATTRIBUTE_DEVICE_POINTER, memory + 256 * i),
+           "cuPointerGetAttribute");
+      if (answer != memory + 256 * i)
+        Must(CUDA_ERROR_UNKNOWN, "another address");
+    }
+    const std::chrono::duration<double, std::nano> took =
+        std::chrono::steady_clock::now() - began;
+    costs.push_back(took.count() / kLaunches);
+  }
+  return costs;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const bool mapped = argc == 4 && std::strcmp(argv[3], "--mapped") == 0;
-  if (argc != 3 && !mapped) {
-    std::fprintf(stderr, "usage: gpu_launch_cost THREADS BATCHES [--mapped]\n");
+  const bool asks = argc == 4 && std::strcmp(argv[3], "--ask") == 0;
+  if (argc != 3 && !mapped && !asks) {
+    std::fprintf(stderr,
+                 "usage: gpu_launch_cost THREADS BATCHES [--mapped|--ask]\n");
     return 2;
   }
   const auto threads = static_cast<size_t>(std::atoi(argv[1]));
@@ -115,7 +143,7 @@ int main(int argc, char** argv) {
   Must(Find<decltype(&cuCtxSetCurrent)>("cuCtxSetCurrent", 7000)(context),
        "cuCtxSetCurrent");
   // So that under gmb there is a session, and with it a gate.
-  mapped ? Map() : Allocate();
+  const CUdeviceptr memory = mapped ? Map() : Allocate();
   CUmodule module = nullptr;
   CUfunction kernel = nullptr;
   Must(Find<decltype(&cuModuleLoadData)>("cuModuleLoadData", 7000)(
@@ -127,8 +155,10 @@ int main(int argc, char** argv) {
   std::vector<std::vector<double>> all(threads);
   std::vector<std::thread> running;
   for (size_t i = 0; i < threads; ++i) {
-    running.emplace_back(
-        [&, i] { all[i] = Measure(context, kernel, batches); });
+    running.emplace_back([&, i] {
+      all[i] = asks ? MeasureAsking(context, memory, batches)
+                    : Measure(context, kernel, batches);
+    });
   }
   std::vector<double> costs;
   for (size_t i = 0; i < threads; ++i) {
@@ -136,7 +166,7 @@ int main(int argc, char** argv) {
     costs.insert(costs.end(), all[i].begin(), all[i].end());
   }
   std::sort(costs.begin(), costs.end());
-  std::printf("%.1f ns a launch, lower quarter %.1f\n", costs[costs.size() / 2],
-              costs[costs.size() / 4]);
+  std::printf("%.1f ns a %s, lower quarter %.1f\n", costs[costs.size() / 2],
+              asks ? "question" : "launch", costs[costs.size() / 4]);
   return 0;
 }

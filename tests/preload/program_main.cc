@@ -103,6 +103,15 @@ class Program {
     } else if (what == "ask") {  // NAME: what it is, in both ways to ask
       unsigned type = 0;
       CUdeviceptr same = 0;
+      // As launchers ask; the second is answered without the driver.
+      bool arguments = true;
+      for (const CUdeviceptr argument : {at + 8, at + 16}) {
+        CUdeviceptr answer = 0;
+        arguments &=
+            api_.cuPointerGetAttribute_(
+                &answer, CU_POINTER_ATTRIBUTE_DEVICE_POINTER, argument) == 0 &&
+            answer == argument;
+      }
       const CUresult one = api_.cuPointerGetAttribute_(
           &type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, at + 8);
       CUpointer_attribute attributes[] = {CU_POINTER_ATTRIBUTE_DEVICE_POINTER,
@@ -111,7 +120,7 @@ class Program {
       const CUresult many =
           api_.cuPointerGetAttributes_(2, attributes, data, at + 8);
       std::printf("ask %s %d %d %u %d\n", name.c_str(), one, many, type,
-                  same == at + 8 ? 1 : 0);
+                  arguments && same == at + 8 ? 1 : 0);
     } else if (what == "range") {
       CUdeviceptr start = 0;
       size_t bytes = 0;
