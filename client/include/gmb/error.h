@@ -18,7 +18,7 @@ enum class ErrorReason : int32_t {
   kNoSession = 2,     // UNAUTHENTICATED: connect again
   kNotOperator = 3,   // PERMISSION_DENIED
   kNoSuchLease = 4,   // NOT_FOUND, also for another tenant's lease
-  kNoSuchTenant = 5,  // NOT_FOUND, or UNAUTHENTICATED from Connect
+  kNoSuchTenant = 5,  // NOT_FOUND, also from Connect
   kNoSuchDevice = 6,  // NOT_FOUND
   kTenantLimit =
       7,  // RESOURCE_EXHAUSTED: release something, or ask the operator
