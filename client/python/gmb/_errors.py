@@ -136,7 +136,7 @@ class ContentsLostError(Error):
 
 
 class PermissionDeniedError(Error, PermissionError):
-    """The broker does not know this user or token, or it may not do this."""
+    """This user may not enter the socket directory, or the session has ended."""
 
 
 _BY_CODE: dict[int, type[Error]] = {
