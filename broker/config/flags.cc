@@ -32,7 +32,8 @@ Sizes: 512MiB, 1.5GiB, 2GB; shares: 25%, max. A flag wins over the file.
 SIGTERM drains, a second one stops at once. SIGHUP reads the file and the token
 files again: tenants change live, and the log says what needs a restart. Beside
 a keeper, gmb upgrade puts another gmbd in its place. Exit codes: 0 stopped in order,
-1 could not start, 2 mistake in the flags or the file, 3 stopped at once.)";
+1 could not start, 2 mistake in the flags or the file, 3 stopped at once,
+4 drained by gmb drain, and not to be started again.)";
 
 // Both ways, as what the file says can be either.
 void AddSwitch(const Setting& setting, CLI::App* app, Flags* flags) {

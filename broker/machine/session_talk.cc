@@ -14,8 +14,30 @@
 #include "proto/error_status.h"
 
 namespace gmb::broker {
+namespace {
+
+// Whether the session was asked to end, with the broker or with its tenant, and
+// how long that waits for it yet.
+std::optional<quota::Nanoseconds> TimeToLeave(const State& state,
+                                              const Session& session,
+                                              const Turn& turn) {
+  std::optional<quota::Nanoseconds> left;
+  if (state.drain_until->has_value()) {
+    left = quota::Nanoseconds(
+        absl::ToInt64Nanoseconds(**state.drain_until - turn.wall()));
+  }
+  if (!session.tenant.has_value()) return left;
+  const auto departure = state.departures->find(*session.tenant);
+  if (departure == state.departures->end()) return left;
+  const quota::Nanoseconds its = departure->second.deadline - turn.now();
+  return left.has_value() ? std::min(*left, its) : its;
+}
+
+}  // namespace
+
 // The last stream may have lost some of these: Evicts and Maps that are not
-// answered, a Trim, a pause. The client knows them by their numbers.
+// answered, a Trim, a pause, that the session is to end. The client knows moves
+// and Trims by their numbers.
 void SessionDesk::OnStream(uint64_t session_id, Turn& turn) {
   Session* session = state_.sessions->Find(session_id);
   if (session == nullptr || session->talk->ended) return;
@@ -34,11 +56,10 @@ void SessionDesk::OnStream(uint64_t session_id, Turn& turn) {
     message.mutable_pausing();
     Say(session, std::move(message), turn);
   }
-  if (state_.drain_until->has_value()) {
+  if (const auto left = TimeToLeave(state_, *session, turn)) {
     v1::BrokerMessage draining;
-    draining.mutable_draining()->mutable_remaining()->set_seconds(
-        std::max<int64_t>(
-            0, absl::ToInt64Seconds(**state_.drain_until - turn.wall())));
+    *draining.mutable_draining()->mutable_remaining() =
+        ToProto(std::max(*left, quota::Nanoseconds(0)));
     Say(session, std::move(draining), turn);
   }
 }

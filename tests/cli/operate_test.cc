@@ -132,8 +132,10 @@ TEST_F(OperateTest, EveryDeviceIsNamedByAll) {
       Gmb({"tenant", "set", "a", "--device", "all", "--weight", "2"}).code,
       ExitCode::kOk);
   EXPECT_EQ(Gmb({"reclaim", "a", "--device", "all"}).code, ExitCode::kOk);
-  EXPECT_THAT(Gmb({"reclaim", "a", "--device", "all", "--bytes", "2MiB"}).err,
-              HasSubstr("--bytes is of one device"));
+  const auto wrong =
+      Gmb({"reclaim", "a", "--device", "all", "--bytes", "2MiB"});
+  EXPECT_EQ(wrong.code, ExitCode::kUsage);
+  EXPECT_THAT(wrong.err, HasSubstr("--bytes: is of one device"));
 }
 
 TEST_F(OperateTest, StatusWaitsUntilTheBrokerServes) {

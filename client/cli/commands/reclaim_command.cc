@@ -28,10 +28,6 @@ struct ReclaimOptions {
 
 absl::StatusOr<ExitCode> Reclaim(Context& context,
                                  const ReclaimOptions& options) {
-  if (options.device == "all" && options.bytes > 0) {
-    return absl::InvalidArgumentError(
-        "--bytes is of one device: name it, or leave --bytes out");
-  }
   uint64_t lacking = 0;
   const absl::StatusOr<ExitCode> done = OnEachDevice(
       context, options.device,
@@ -112,6 +108,10 @@ void AddReclaimCommand(CLI::App* app, Action* chosen) {
       "the output says why.\n\n"
       "Example: gmb reclaim a --bytes 8GiB --wait 30s");
   command->callback([chosen, options] {
+    if (options->device == "all" && options->bytes > 0) {
+      throw CLI::ValidationError(
+          "--bytes", "is of one device: name it, or leave --bytes out");
+    }
     *chosen = [options](Context& context) {
       return Reclaim(context, *options);
     };

@@ -54,6 +54,24 @@ TEST_F(MachineDeparturesTest, ALeaseThatIsBeingMadeIsWaitedFor) {
   EXPECT_TRUE(Delete("a").ok());
 }
 
+TEST_F(MachineDeparturesTest, ANewStreamIsToldHowLongItIsWaitedForYet) {
+  SimClient* leaving = Connect("a");
+  SimClient* other = Connect("b");
+  NewStream(leaving);
+  EXPECT_TRUE(leaving->said.empty() || !leaving->said.back().has_draining());
+  const auto departure = Depart("a", seconds(60));
+  world.Advance(seconds(20));
+  for (SimClient* client : {leaving, other}) {
+    client->said.clear();
+    NewStream(client);
+  }
+  ASSERT_FALSE(leaving->said.empty()) << "the last stream may have lost it";
+  ASSERT_TRUE(leaving->said.back().has_draining());
+  EXPECT_EQ(leaving->said.back().draining().remaining().seconds(), 40);
+  EXPECT_TRUE(other->said.empty()) << "its tenant stays";
+  EXPECT_EQ(Answer(departure), "");
+}
+
 // The deletion is on its way to the disk, which may refuse it.
 TEST_F(MachineDeparturesTest, NobodyComesToOneThatIsBeingDeleted) {
   OperatorDesk& desk = world.machine().operators();
