@@ -8,14 +8,6 @@ function(gmb_library name)
   gmb_precompile(${name} products ${ARG_DEPS})
 endfunction()
 
-# gmb_cold_code(<target>...): libraries that run once, at a start or for a command. They
-# are compiled with less optimisation, which takes a quarter less time.
-function(gmb_cold_code)
-  foreach(name ${ARGN})
-    target_compile_options(${name} PRIVATE $<$<CONFIG:RelWithDebInfo,Release>:-O1>)
-  endforeach()
-endfunction()
-
 # gmb_options_of_tests(<target>...): the options that the sources of tests are compiled
 # with, and the precompiled headers that they share, which need the very same. Nothing
 # is optimised, and in an optimised build, whose tests are linked without debugging

@@ -16,7 +16,7 @@ import sys
 FENCE = re.compile(r"^\s*```")
 HEADING = re.compile(r"^#+ (.*)$")
 CODE = re.compile(r"`[^`]*`")
-LINK = re.compile(r"\]\(([^)\s]+)\)")
+LINK = re.compile(r"\]\(<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\)")
 LABEL = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 SITE = re.compile(r"^[a-z][a-z0-9+.-]*:")
 
@@ -66,7 +66,7 @@ def pages(root):
     """Of the repository, not of what is built in it."""
     yield from sorted(root.glob("*.md"))
     for folder in sorted(root.iterdir()):
-        if folder.is_dir() and not folder.name.startswith((".", "build")):
+        if folder.is_dir() and not folder.name.startswith((".", "build", "venv", "debian")):
             yield from sorted(folder.rglob("*.md"))
 
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -25,6 +26,13 @@ constexpr auto kBetweenTries = std::chrono::seconds(1);
 constexpr size_t kMostDevices = 64;
 
 const BrokerLibrary& Library() { return *BrokerLibrary::Get(); }
+
+// Once, when the process first needs the broker.
+void SayNotUnderstood() {
+  static std::atomic<bool> said{false};
+  if (said.exchange(true)) return;
+  for (const std::string& line : TheSettings().not_understood) SayAlways(line);
+}
 
 // Empty without a file. Nothing, which is said, when there is none in it:
 // without a token this process would be another tenant. The broker says what is
@@ -100,6 +108,7 @@ Outcome BrokerLink::Connect(std::shared_ptr<Session>* session) {
     return Outcome::kDone;
   }
   over = std::exchange(session_, nullptr);
+  SayNotUnderstood();
   if (BrokerLibrary::Get() == nullptr) return Outcome::kNoBroker;
   if (std::chrono::steady_clock::now() < next_try_) return last_try_;
   const std::optional<std::string> token = ReadToken(TheSettings().token_file);

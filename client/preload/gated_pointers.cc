@@ -128,6 +128,14 @@ bool SayFromBooks(CUpointer_attribute attribute, CUdeviceptr address,
   }
 }
 
+// Which addresses kernels can use depends on the current context. Where it is of
+// another device than the memory, or is gone, the driver is asked.
+bool IsCurrent(CUdevice device) {
+  CUdevice current = 0;
+  return Driver::Get()->cuCtxGetDevice(&current) == CUDA_SUCCESS &&
+         current == device;
+}
+
 bool IsRange(CUpointer_attribute attribute) {
   return attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR ||
          attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE;
@@ -149,10 +157,11 @@ void NotePointer(GatedPlace place, const uint64_t* words) {
   if (!question.has_value()) return;
   for (uint32_t i = 0; i < question->parts; ++i) {
     const CUpointer_attribute attribute = question->AttributeOf(i);
-    TheAnswers().Note(
-        question->form, question->kind, attribute, [&](void* data) {
-          return AskDriver(place, question->address, attribute, data);
-        });
+    TheAnswers().Note(question->form, question->kind, attribute,
+                      question->address, [&](void* data) {
+                        return AskDriver(place, question->address, attribute,
+                                         data);
+                      });
   }
 }
 
@@ -166,6 +175,10 @@ bool AnswerPointer(GatedPlace place, const uint64_t* words, int* result) {
     if (IsRange(attribute) &&
         SayFromBooks(attribute, question->address, data)) {
       continue;
+    }
+    if (attribute == CU_POINTER_ATTRIBUTE_DEVICE_POINTER &&
+        !IsCurrent(question->kind.device)) {
+      return false;
     }
     CUresult one = CUDA_SUCCESS;
     if (!TheAnswers().Say(question->form, question->kind, attribute,

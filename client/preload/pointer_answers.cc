@@ -11,7 +11,8 @@ bool IsOfEveryLease(CUpointer_attribute attribute) {
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
-    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:  // but for the address
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:  // but for the address, where
+                                               // the context can use it
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:    // none
     case CU_POINTER_ATTRIBUTE_IS_MANAGED:
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
@@ -40,7 +41,8 @@ uint64_t AccessKey(const std::vector<CUmemAccessDesc>& access) {
 }
 
 void PointerAnswers::Note(Form form, const PointerKind& kind,
-                          CUpointer_attribute attribute, const Ask& ask) {
+                          CUpointer_attribute attribute, CUdeviceptr address,
+                          const Ask& ask) {
   if (!IsOfEveryLease(attribute)) return;
   const std::tuple key{form, kind, attribute};
   {
@@ -60,6 +62,11 @@ void PointerAnswers::Note(Form form, const PointerKind& kind,
          first.bytes[first.written] == second.bytes[first.written]) {
     ++first.written;
   }
+  if (attribute == CU_POINTER_ATTRIBUTE_DEVICE_POINTER &&
+      (first.result != CUDA_SUCCESS || first.written != sizeof(address) ||
+       std::memcmp(first.bytes.data(), &address, sizeof(address)) != 0)) {
+    return;
+  }
   const base::MutexLock lock(&mu_);
   answers_.emplace(key, first);
 }
@@ -72,8 +79,7 @@ bool PointerAnswers::Say(Form form, const PointerKind& kind,
   if (found == answers_.end()) return false;
   const Answer& answer = found->second;
   *result = answer.result;
-  if (attribute == CU_POINTER_ATTRIBUTE_DEVICE_POINTER &&
-      answer.written == sizeof(address)) {
+  if (attribute == CU_POINTER_ATTRIBUTE_DEVICE_POINTER) {
     std::memcpy(data, &address, sizeof(address));
   } else {
     std::memcpy(data, answer.bytes.data(), answer.written);

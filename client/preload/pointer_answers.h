@@ -39,9 +39,11 @@ class PointerAnswers {
   using Ask = std::function<CUresult(void* data)>;
 
   // Does nothing for an attribute that is known, or differs from one lease to
-  // the next.
+  // the next. `address` is the one that is asked about. A device pointer is
+  // noted only where it is that address: whether a kernel can use it depends on
+  // the current context.
   void Note(Form form, const PointerKind& kind, CUpointer_attribute attribute,
-            const Ask& ask);
+            CUdeviceptr address, const Ask& ask);
   // False, with nothing written: not known.
   [[nodiscard]] bool Say(Form form, const PointerKind& kind,
                          CUpointer_attribute attribute, CUdeviceptr address,

@@ -2,13 +2,16 @@
 #include "client/preload/settings.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdlib>
+#include <initializer_list>
 #include <string_view>
 
 namespace gmb::preload {
 namespace {
 
+constexpr size_t kMostShown = 40;          // of a value that is not understood
 constexpr int64_t kLongestMs = 3'600'000;  // the most that a broker allows
 
 std::string_view FromEnvironment(const char* name) {
@@ -17,28 +20,49 @@ std::string_view FromEnvironment(const char* name) {
   return value == nullptr ? std::string_view() : std::string_view(value);
 }
 
-Settings Read() {
-  Settings settings;
-  if (const auto wait = ParseMilliseconds(FromEnvironment("GMB_RUN_WAIT"))) {
-    settings.wait_ms = *wait;
+// Reads variables, and notes the ones that it cannot.
+class Reader {
+ public:
+  using ValueOf = std::function<std::string_view(const char* name)>;
+  Reader(const ValueOf& value_of, Settings* settings)
+      : value_of_(value_of), settings_(*settings) {}
+
+  // Where it is not there, or says nothing known, what `known` has stays.
+  void Milliseconds(const char* name, int64_t* known) {
+    const std::string_view value = value_of_(name);
+    if (value.empty()) return;
+    const std::optional<int64_t> read = ParseMilliseconds(value);
+    if (!read.has_value()) {
+      return NotUnderstood(name, value,
+                           "a time as 250ms, 2s or 1m, at most 1 h");
+    }
+    *known = *read;
   }
-  settings.native_without_broker =
-      FromEnvironment("GMB_RUN_FALLBACK") == "native";
-  settings.native_vmm = FromEnvironment("GMB_RUN_VMM") == "native";
-  const std::string_view verbose = FromEnvironment("GMB_RUN_VERBOSE");
-  settings.verbose = !verbose.empty() && verbose != "0";
-  const std::string_view park = FromEnvironment("GMB_RUN_PARK");
-  if (park == "off") settings.park = Settings::Park::kOff;
-  if (park == "force") settings.park = Settings::Park::kForce;
-  if (const auto after =
-          ParseMilliseconds(FromEnvironment("GMB_RUN_PARK_AFTER"))) {
-    settings.park_after_ms = *after;
+  // The place of its word; 0, the first, where it is not there.
+  size_t Word(const char* name, std::initializer_list<std::string_view> words) {
+    const std::string_view value = value_of_(name);
+    const auto* const found = std::find(words.begin(), words.end(), value);
+    if (found != words.end()) return static_cast<size_t>(found - words.begin());
+    if (!value.empty()) {
+      std::string all;
+      for (const std::string_view word : words)
+        all.append(all.empty() ? "" : " or ").append(word);
+      NotUnderstood(name, value, all);
+    }
+    return 0;
   }
-  settings.group = FromEnvironment("GMB_RUN_GROUP");
-  settings.tool_in_driver = !FromEnvironment("CUDA_INJECTION64_PATH").empty();
-  settings.token_file = FromEnvironment("GMB_RUN_TOKEN_FILE");
-  return settings;
-}
+
+ private:
+  void NotUnderstood(const char* name, std::string_view value,
+                     std::string_view form) {
+    settings_.not_understood.push_back(
+        std::string(name) + "=" + std::string(value.substr(0, kMostShown)) +
+        " is not understood, and left out: write " + std::string(form));
+  }
+
+  const ValueOf& value_of_;
+  Settings& settings_;
+};
 
 constexpr size_t kLongestGroupName = 63;
 
@@ -50,8 +74,27 @@ bool Settings::KnowsGroup() const {
                      [](char c) { return c >= ' ' && c <= '~'; });
 }
 
+Settings ReadSettings(const Reader::ValueOf& value_of) {
+  Settings settings;
+  Reader reader(value_of, &settings);
+  reader.Milliseconds("GMB_RUN_WAIT", &settings.wait_ms);
+  reader.Milliseconds("GMB_RUN_PARK_AFTER", &settings.park_after_ms);
+  settings.native_without_broker =
+      reader.Word("GMB_RUN_FALLBACK", {"fail", "native"}) == 1;
+  settings.native_vmm = reader.Word("GMB_RUN_VMM", {"lease", "native"}) == 1;
+  constexpr std::array kParks = {Settings::Park::kAuto, Settings::Park::kOff,
+                                 Settings::Park::kForce};
+  settings.park = kParks[reader.Word("GMB_RUN_PARK", {"auto", "off", "force"})];
+  const std::string_view verbose = value_of("GMB_RUN_VERBOSE");
+  settings.verbose = !verbose.empty() && verbose != "0";
+  settings.group = value_of("GMB_RUN_GROUP");
+  settings.tool_in_driver = !value_of("CUDA_INJECTION64_PATH").empty();
+  settings.token_file = value_of("GMB_RUN_TOKEN_FILE");
+  return settings;
+}
+
 const Settings& TheSettings() {
-  static const Settings kSettings = Read();
+  static const Settings kSettings = ReadSettings(FromEnvironment);
   return kSettings;
 }
 

@@ -2,9 +2,11 @@
 #define GMB_CLIENT_PRELOAD_SETTINGS_H_
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace gmb::preload {
 
@@ -34,7 +36,14 @@ struct Settings {
   bool tool_in_driver = false;
   // GMB_RUN_TOKEN_FILE: holds the tenant's token; empty: none.
   std::string token_file;
+  // For people, of each variable that says nothing known: it is as if it were
+  // not there.
+  std::vector<std::string> not_understood;
 };
+
+// `value_of` is the environment: an empty text for a variable that is not there.
+[[nodiscard]] Settings ReadSettings(
+    const std::function<std::string_view(const char* name)>& value_of);
 
 // As the environment was when it was first asked for.
 [[nodiscard]] const Settings& TheSettings();

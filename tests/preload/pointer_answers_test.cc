@@ -24,7 +24,7 @@ TEST(PointerAnswersTest, WhatWasNotedIsSaidAndNoByteMore) {
   int asked = 0;
   for (int i = 0; i < 2; ++i) {
     answers.Note(Form::kOne, PointerKind{0}, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
-                 Writes(CUDA_SUCCESS, 2, 4, &asked));
+                 9, Writes(CUDA_SUCCESS, 2, 4, &asked));
   }
   EXPECT_EQ(asked, 2) << "once, in two ways";
   uint64_t data = ~uint64_t{0};
@@ -46,7 +46,7 @@ TEST(PointerAnswersTest, MemoryThatIsMappedWithOtherAccessIsOfAnotherKind) {
   const PointerKind kind{0, AccessKey({mine})};
   EXPECT_EQ(AccessKey({mine}), AccessKey({mine}));
   PointerAnswers answers;
-  answers.Note(Form::kOne, kind, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+  answers.Note(Form::kOne, kind, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, 9,
                Writes(CUDA_SUCCESS, 2, 4));
   uint64_t data = 0;
   CUresult result = CUDA_SUCCESS;
@@ -66,9 +66,33 @@ TEST(PointerAnswersTest, MemoryThatIsMappedWithOtherAccessIsOfAnotherKind) {
   }
 }
 
+// The context that asked could not use the memory, or had ended.
+TEST(PointerAnswersTest, ADeviceAddressIsNotedOnlyWhereKernelsCanUseIt) {
+  constexpr auto kAddress = CU_POINTER_ATTRIBUTE_DEVICE_POINTER;
+  PointerAnswers answers;
+  uint64_t data = 0;
+  CUresult result = CUDA_ERROR_UNKNOWN;
+  const auto says = [&](Form form) {
+    return answers.Say(form, PointerKind{0}, kAddress, 0x2008, &data, &result);
+  };
+  answers.Note(Form::kOne, PointerKind{0}, kAddress, 0x1000,
+               Writes(CUDA_ERROR_INVALID_VALUE, 0, 0));
+  answers.Note(Form::kOne, PointerKind{0}, kAddress, 0x1000,
+               Writes(CUDA_ERROR_INVALID_CONTEXT, 0x1000, 8));
+  answers.Note(Form::kMany, PointerKind{0}, kAddress, 0x1000,
+               Writes(CUDA_SUCCESS, 0, 8));
+  EXPECT_FALSE(says(Form::kOne));
+  EXPECT_FALSE(says(Form::kMany));
+  answers.Note(Form::kOne, PointerKind{0}, kAddress, 0x1000,
+               Writes(CUDA_SUCCESS, 0x1000, 8));
+  EXPECT_TRUE(says(Form::kOne));
+  EXPECT_EQ(result, CUDA_SUCCESS);
+  EXPECT_EQ(data, 0x2008u);
+}
+
 TEST(PointerAnswersTest, AnErrorIsSaidWithoutWriting) {
   PointerAnswers answers;
-  answers.Note(Form::kOne, PointerKind{0}, CU_POINTER_ATTRIBUTE_HOST_POINTER,
+  answers.Note(Form::kOne, PointerKind{0}, CU_POINTER_ATTRIBUTE_HOST_POINTER, 9,
                Writes(CUDA_ERROR_INVALID_VALUE, 0, 0));
   uint64_t data = 7;
   CUresult result = CUDA_SUCCESS;
@@ -82,7 +106,7 @@ TEST(PointerAnswersTest, AnErrorIsSaidWithoutWriting) {
 TEST(PointerAnswersTest, AnAddressIsTheOneThatIsAskedAbout) {
   PointerAnswers answers;
   answers.Note(Form::kMany, PointerKind{0}, CU_POINTER_ATTRIBUTE_DEVICE_POINTER,
-               Writes(CUDA_SUCCESS, 0x1000, 8));
+               0x1000, Writes(CUDA_SUCCESS, 0x1000, 8));
   uint64_t data = 0;
   CUresult result = CUDA_ERROR_UNKNOWN;
   ASSERT_TRUE(answers.Say(Form::kMany, PointerKind{0},
@@ -93,13 +117,13 @@ TEST(PointerAnswersTest, AnAddressIsTheOneThatIsAskedAbout) {
 
 TEST(PointerAnswersTest, WhatIsNotKnownIsNotSaid) {
   PointerAnswers answers;
-  answers.Note(Form::kOne, PointerKind{0}, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+  answers.Note(Form::kOne, PointerKind{0}, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, 9,
                Writes(CUDA_SUCCESS, 2, 4));
   int asked = 0;
   for (const auto of_one_lease :
        {CU_POINTER_ATTRIBUTE_BUFFER_ID, CU_POINTER_ATTRIBUTE_RANGE_SIZE,
         CU_POINTER_ATTRIBUTE_P2P_TOKENS, CU_POINTER_ATTRIBUTE_ACCESS_FLAGS}) {
-    answers.Note(Form::kOne, PointerKind{0}, of_one_lease,
+    answers.Note(Form::kOne, PointerKind{0}, of_one_lease, 9,
                  Writes(CUDA_SUCCESS, 2, 8, &asked));
   }
   EXPECT_EQ(asked, 0);

@@ -64,6 +64,15 @@ TEST_F(PreloadAloneTest, WithoutABrokerItSaysWhereItLookedWhenAsked) {
   EXPECT_THAT(said.err, HasSubstr("no greeting from a broker at " + Nobody()));
 }
 
+TEST_F(PreloadAloneTest, ASettingThatIsNotUnderstoodIsSaidOnce) {
+  const Said said = RunAlone(Nobody(), {"GMB_RUN_WAIT=soon"});
+  EXPECT_EQ(said.exit_code, 7);
+  const size_t at = said.err.find("GMB_RUN_WAIT=soon is not understood");
+  ASSERT_NE(at, std::string::npos) << said.err;
+  EXPECT_EQ(said.err.find("GMB_RUN_WAIT", at + 1), std::string::npos)
+      << said.err;
+}
+
 TEST_F(PreloadAloneTest, WithoutABrokerTheFallbackIsTheDriversMemory) {
   const Said said = RunAlone(Nobody(), {"GMB_RUN_FALLBACK=native"});
   EXPECT_EQ(said.exit_code, 7);

@@ -158,5 +158,21 @@ INSTANTIATE_TEST_SUITE_P(Ways, PreloadContextEndTest,
                          ::testing::ValuesIn(Ends()),
                          [](const auto& end) { return end.param.name; });
 
+// A launcher asks about each argument. Whether kernels can use it depends on the
+// current context, whatever another one was told before.
+TEST_F(PreloadContextsTest, AnArgumentsAddressIsOfTheCurrentContext) {
+  const std::string alloc = absl::StrCat("alloc x ", 4 * kMiB);
+  const std::string here = "argument x 0 1";
+  const std::string elsewhere = "argument x 1 0";  // CUDA_ERROR_INVALID_VALUE
+  EXPECT_THAT(Run({.steps = {alloc, "argument x", "argument x", "device 1",
+                             "argument x", "pop", "argument x"}}),
+              ElementsAre("alloc x 0", here, here, "device 1 0", elsewhere,
+                          "pop  0", here, "end"));
+  EXPECT_THAT(Run({.steps = {alloc, "device 1", "argument x", "argument x",
+                             "pop", "argument x", "argument x"}}),
+              ElementsAre("alloc x 0", "device 1 0", elsewhere, elsewhere,
+                          "pop  0", here, here, "end"));
+}
+
 }  // namespace
 }  // namespace gmb::component

@@ -121,6 +121,12 @@ class Program {
           api_.cuPointerGetAttributes_(2, attributes, data, at + 8);
       std::printf("ask %s %d %d %u %d\n", name.c_str(), one, many, type,
                   arguments && same == at + 8 ? 1 : 0);
+    } else if (what == "argument") {  // NAME: as a launcher asks
+      CUdeviceptr answer = 0;
+      const CUresult result = api_.cuPointerGetAttribute_(
+          &answer, CU_POINTER_ATTRIBUTE_DEVICE_POINTER, at);
+      std::printf("argument %s %d %d\n", name.c_str(), result,
+                  answer == at ? 1 : 0);
     } else if (what == "range") {
       CUdeviceptr start = 0;
       size_t bytes = 0;

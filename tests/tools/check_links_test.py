@@ -38,6 +38,10 @@ class CheckLinksTest(unittest.TestCase):
     def test_a_file_that_is_not_there_is_named_with_its_line(self):
         self.assertEqual(self.faults("Text.\n\n[a](b.md)\n"), ["docs/a.md:3: b.md leads to no file"])
 
+    def test_titles_and_brackets_belong_to_no_name(self):
+        self.assertEqual(self.faults('[a](../README.md "the first page") [b](<../README.md#one>)\n'), [])
+        self.assert_fault('[a](b.md "the second page")\n', "b.md leads to no file")
+
     def test_a_heading_that_is_not_there_is_named(self):
         self.assert_fault("[a](../README.md#two)\n", "README.md#two leads to no heading of that page")
         self.assert_fault("[a](../README.md#again-2)\n", "leads to no heading of that page")

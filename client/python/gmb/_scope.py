@@ -44,7 +44,7 @@ def forget_default(client: Client) -> None:
 
 
 def default_client() -> Client:
-    """The client of gmb.active() and gmb.torch: the first one that is open."""
+    """The client of gmb.active() and gmb.torch: the one that offer_default() took."""
     if _default is None:
         raise closed_error("gmb: not connected; call gmb.connect() or gmb.torch.enable() first")
     return _default

@@ -253,13 +253,22 @@ CUresult cuMemUnmap(CUdeviceptr start, size_t bytes) {
   auto& mappings = TheGpu().mappings;
   mappings.erase(mappings.lower_bound(start),
                  mappings.lower_bound(start + bytes));
+  auto& accessible = TheGpu().accessible;
+  accessible.erase(accessible.lower_bound(start),
+                   accessible.lower_bound(start + bytes));
   return Enter(__func__);
 }
 
 CUresult cuMemSetAccess(CUdeviceptr start, size_t bytes,
-                        const CUmemAccessDesc* access, size_t) {
+                        const CUmemAccessDesc* access, size_t count) {
   FAKE_ENTER();
   if (!CoversMappings(start, bytes)) return CUDA_ERROR_INVALID_VALUE;
+  auto& mappings = TheGpu().mappings;
+  for (auto it = mappings.find(start);
+       it != mappings.end() && it->first < start + bytes; ++it) {
+    for (size_t i = 0; i < count; ++i)
+      TheGpu().accessible[it->first].insert(access[i].location.id);
+  }
   mprotect(At(start), bytes,
            access->flags == CU_MEM_ACCESS_FLAGS_PROT_READ
                ? PROT_READ

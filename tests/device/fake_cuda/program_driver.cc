@@ -9,6 +9,7 @@
 // lookups, captures, memory in a stream's order, pools.
 
 using fake_cuda::Enter;
+using fake_cuda::GetCurrent;
 using fake_cuda::TheGpu;
 
 #undef cuGetProcAddress
@@ -126,6 +127,13 @@ CUresult cuPointerGetAttribute(void* data, CUpointer_attribute what,
   if (what == CU_POINTER_ATTRIBUTE_MEMORY_TYPE) {
     *static_cast<unsigned*>(data) = CU_MEMORYTYPE_DEVICE;
   } else if (what == CU_POINTER_ATTRIBUTE_DEVICE_POINTER) {
+    // That kernels of the current context can use.
+    CUcontext context = nullptr;
+    if (const CUresult result = GetCurrent(&context); result != CUDA_SUCCESS)
+      return result;
+    const auto& devices = TheGpu().accessible[std::prev(behind)->first];
+    if (devices.count(TheGpu().contexts.at(context)) == 0)
+      return CUDA_ERROR_INVALID_VALUE;
     *static_cast<CUdeviceptr*>(data) = address;
   } else if (what == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR) {
     *static_cast<CUdeviceptr*>(data) = std::prev(behind)->first;

@@ -58,8 +58,9 @@ struct Gpu {
   std::map<CUmemGenericAllocationHandle, Memory> handles;
   std::map<CUdeviceptr, uint64_t> reservations;  // start -> bytes
   std::map<CUdeviceptr, uint64_t> mappings;
-  std::map<CUdeviceptr, Memory> allocations;  // cuMemAlloc
-  std::map<CUdeviceptr, uint64_t> opened;     // cuIpcOpenMemHandle
+  std::map<CUdeviceptr, std::set<CUdevice>> accessible;  // mappings, from there
+  std::map<CUdeviceptr, Memory> allocations;             // cuMemAlloc
+  std::map<CUdeviceptr, uint64_t> opened;                // cuIpcOpenMemHandle
   std::map<CUstream, Stream> streams;
   std::map<CUevent, Event> events;
   std::set<CUstream> capturing;
