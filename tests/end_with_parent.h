@@ -1,4 +1,5 @@
-#pragma once
+#ifndef GMB_TESTS_END_WITH_PARENT_H_
+#define GMB_TESTS_END_WITH_PARENT_H_
 
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -16,3 +17,5 @@ inline void EndWithParent(pid_t parent) {
 }
 
 }  // namespace gmb
+
+#endif  // GMB_TESTS_END_WITH_PARENT_H_

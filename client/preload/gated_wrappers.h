@@ -52,8 +52,9 @@ void ContextCreated(uint64_t where);
 void NotePointer(GatedPlace place, const uint64_t* words);
 [[nodiscard]] bool AnswerPointer(GatedPlace place, const uint64_t* words,
                                  int* result);
-// The same at any time, without asking the driver, for the question that
-// launchers ask about each argument of a kernel: which device address it has.
+// The same at any time, without asking the driver about the pointer, for the
+// question that launchers ask about each argument of a kernel: which device
+// address it has. False also where the current context is of another device.
 [[nodiscard]] bool AnswerArgument(GatedPlace place, const uint64_t* words,
                                   int* result);
 // The driver knows the mappings of a lease, and not what the program has asked
