@@ -226,9 +226,11 @@ absl::StatusOr<std::shared_ptr<Outbox>> Core::AttachStream(
   return outbox;
 }
 
-void Core::HandleMessage(uint64_t session, const v1::ClientMessage& message) {
+uint64_t Core::HandleMessage(uint64_t session,
+                             const v1::ClientMessage& message) {
   Entered in(this);
   machine_.HandleMessage(session, message, in.turn());
+  return in.turn().spent();
 }
 
 void Core::OnDeviceResult(quota::PoolId pool, const DeviceResult& result) {

@@ -88,8 +88,9 @@ class Core {
   // writes (OnWriteDone) and of the stream's end (DetachStream).
   absl::StatusOr<std::shared_ptr<Outbox>> AttachStream(
       uint64_t session, std::shared_ptr<StreamSink> sink);
-  // One message of the client. Its answer goes to the outbox.
-  void HandleMessage(uint64_t session, const v1::ClientMessage& message);
+  // One message of the client, whose answer goes to the outbox. How many leases
+  // were looked at for it, beside those that it names.
+  uint64_t HandleMessage(uint64_t session, const v1::ClientMessage& message);
 
   // --- Time. Returns when the next call is due.
   quota::Instant Tick();

@@ -12,6 +12,41 @@
 #include "proto/error_status.h"
 
 namespace gmb::broker {
+namespace {
+
+// A session has a lease once: of its Attaches to one name all but the first to
+// be answered are refused.
+constexpr uint32_t kMostForOneName = 16;
+// Of those whose time is over, in one turn: the next goes on.
+constexpr int kMostEndedAtOnce = 64;
+
+absl::Status WaitsForIt(const std::string& name) {
+  return proto::MakeError(
+      v1::TOO_MANY_REQUESTS,
+      absl::StrCat("too many Attaches of this session wait for the shared "
+                   "lease: wait for an answer: max=",
+                   kMostForOneName, " name=", name),
+      {.retry_after = absl::Milliseconds(100)});
+}
+
+// A shared lease is looked at for each session that has it, and attaching takes
+// no slab. So all of a tenant's sessions together have at most
+// twice as many leases, each session's counted, as the tenant may have slabs.
+absl::Status CheckUses(const State& state, const Tenant& tenant) {
+  uint64_t uses = 0;
+  for (const uint64_t id : state.sessions->OfTenant(tenant.id))
+    uses += state.SessionAt(id).leases->size();
+  const uint64_t most = uint64_t{2} * tenant.policy.max_handles;
+  if (uses < most) return absl::OkStatus();
+  return proto::MakeError(
+      v1::TOO_MANY_HANDLES,
+      absl::StrCat("the tenant's sessions have as many leases as they may, "
+                   "shared ones counted for each: release some, or share "
+                   "fewer, larger ones: max=",
+                   most));
+}
+
+}  // namespace
 
 void Sharing::Attach(Session* session, uint64_t client_id,
                      const v1::Attach& attach, Turn& turn) {
@@ -38,6 +73,12 @@ void Sharing::Attach(Session* session, uint64_t client_id,
   if (name == nullptr)
     return sessions_.Refuse(session, client_id, NoSuchName(attach.name()),
                             turn);
+  const auto waits_already = name->waiting_of.find(session->id);
+  if (waits_already != name->waiting_of.end() &&
+      waits_already->second >= kMostForOneName) {
+    return sessions_.Refuse(session, client_id, WaitsForIt(attach.name()),
+                            turn);
+  }
   const quota::Instant now = turn.now();
   const PendingAttach pending{.session = session->id,
                               .client_id = client_id,
@@ -77,7 +118,7 @@ void Sharing::ServeAttaches(Lease* lease, Turn& turn) {
     mover_.Refill(lease, turn);
   } else if (lease->move->residence == Residence::kEvicted &&
              !IsAskedBack(state_, *lease)) {
-    const PendingAttach first = name->waiting.front();
+    const PendingAttach first = name->waiting.begin()->second;
     state_.shared_names.Edit({}).CountAttempt(*name);
     (void)recalls_.AskBack(first.session, {lease->id}, first.deadline,
                            lease->id, turn);
@@ -91,6 +132,10 @@ absl::Status Sharing::AttachNow(Session* session, uint64_t client_id,
         v1::BAD_STATE,
         absl::StrCat("this session has the lease already: name=",
                      lease->request.share_as, " lease=", lease->id.value));
+  }
+  if (absl::Status fits = CheckUses(state_, state_.TenantAt(*session->tenant));
+      !fits.ok()) {
+    return fits;
   }
   const Pool& pool = state_.PoolAt(lease->request.pool);
   if (pool.device->lost)
@@ -179,7 +224,8 @@ void Sharing::OnAttachDenied(const quota::Denied& denied, quota::LeaseId id,
 
 void Sharing::ExpireAttaches(Turn& turn) {
   const quota::Instant now = turn.now();
-  while (state_.shared_names->due() <= now) {
+  for (int i = 0; i < kMostEndedAtOnce && state_.shared_names->due() <= now;
+       ++i) {
     const auto [session_id, client_id] = state_.shared_names->First();
     Session* session = &state_.SessionAt(session_id);
     const SharedName& shared =

@@ -21,6 +21,7 @@ std::vector<Session*> Gatekeeper::SetGate(Session* session, uint64_t client_id,
     return GroupIsOn(state_, *member);
   };
   std::vector<Session*> freed = MembersOf(state_, session);
+  for (const Session* member : freed) turn.Spend(member->leases->size());
   std::erase_if(freed, is_on);
   if (absl::Status done = message.on()
                               ? TurnGateOn(session, message.group(), turn)

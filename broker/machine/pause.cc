@@ -79,7 +79,10 @@ void Gatekeeper::CheckPauses(Turn& turn) {
   PauseRound& round = state_.pause_round.Edit({});
   if (flipped) round.next = 0;
   if (state_.pausing->empty() || (!flipped && now < *state_.pauses_at)) return;
-  if (round.next == 0) round.began_at = round.looks;
+  if (round.next == 0) {
+    round.began_at = round.looks;
+    round.looked_at.clear();
+  }
   for (const uint64_t end = round.looks + kMostLooks; round.looks < end;) {
     const auto next = state_.pausing->lower_bound(round.next);
     if (next == state_.pausing->end()) {
@@ -92,7 +95,9 @@ void Gatekeeper::CheckPauses(Turn& turn) {
     // One that it is bound to may end it as well.
     const uint64_t id = *next;
     round.next = id + 1;
-    round.looks += CheckPause(&state_.SessionAt(id), now, turn);
+    round.looks += round.looked_at.contains(id)
+                       ? 1
+                       : CheckPause(&state_.SessionAt(id), now, turn);
   }
   state_.pauses_at.Edit({}) = now;  // the next turn goes on
 }
@@ -161,6 +166,8 @@ uint64_t Gatekeeper::CheckPause(Session* session, quota::Instant now,
                                                   : PauseEnd::kTooLate;
     WithdrawPause(session, pause, end, turn);
   }
+  for (const Session* bound : pause.sessions)
+    state_.pause_round.Edit({}).looked_at.insert(bound->id);
   return pause.looks;
 }
 
@@ -175,7 +182,9 @@ void Gatekeeper::WithdrawPause(Session* session, const Pause& pause,
   }
   for (Session* bound : pause.sessions) gates_.Withdraw(bound);
   EndPause(pause.sessions, turn);
-  for (Session* bound : pause.sessions) waker_.AdvanceRestore(bound, turn);
+  std::vector<uint64_t> sessions;
+  for (const Session* bound : pause.sessions) sessions.push_back(bound->id);
+  waker_.AdvanceRestores(sessions, turn);
   for (Lease* lease : pause.leases) sharing_.ServeAttaches(lease, turn);
 }
 

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "absl/container/flat_hash_set.h"
+
 namespace gmb::broker {
 
 // Sessions that are paused are looked at one after the other, some in a turn.
@@ -11,6 +13,8 @@ struct PauseRound {
   // At leases and sessions, in all; and when this round began.
   uint64_t looks = 0;
   uint64_t began_at = 0;
+  // In this round, since those that are bound together are looked at together.
+  absl::flat_hash_set<uint64_t> looked_at;
 };
 
 }  // namespace gmb::broker

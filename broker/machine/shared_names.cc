@@ -98,34 +98,42 @@ std::vector<const SharedName*> SharedNames::OfTenant(
 }
 
 void SharedNames::Wait(const SharedName& name, const PendingAttach& attach) {
-  Mutable(name).waiting.push_back(attach);
+  SharedName& changed = Mutable(name);
+  const uint64_t arrival = ++arrivals_;
+  changed.waiting.emplace(arrival, attach);
+  ++changed.waiting_of[attach.session];
   due_.emplace(attach.deadline, attach.session, attach.client_id);
-  by_session_[attach.session].insert_or_assign(attach.client_id,
-                                               Key(name.tenant, name.name));
+  by_session_[attach.session].insert_or_assign(
+      attach.client_id, Place{Key(name.tenant, name.name), arrival});
 }
 
 void SharedNames::StopWaiting(uint64_t session, uint64_t client_id) {
-  const SharedName* name = WaitedFor(session, client_id);
-  if (name == nullptr) return;
-  auto& waiting = Mutable(*name).waiting;
-  const auto it = std::find_if(
-      waiting.begin(), waiting.end(), [&](const PendingAttach& attach) {
-        return attach.session == session && attach.client_id == client_id;
-      });
-  Unlist(*it);
-  waiting.erase(it);
+  const auto of = by_session_.find(session);
+  if (of == by_session_.end()) return;
+  const auto place = of->second.find(client_id);
+  if (place == of->second.end()) return;
+  SharedName& name = names_.find(place->second.name)->second;
+  const auto it = name.waiting.find(place->second.arrival);
+  const PendingAttach stopped = it->second;
+  name.waiting.erase(it);
+  Unlist(name, stopped);
 }
 
 std::vector<PendingAttach> SharedNames::StopWaiting(
     const SharedName& name,
     const std::function<bool(const PendingAttach&)>& which) {
   SharedName& changed = Mutable(name);
-  const auto first = std::stable_partition(
-      changed.waiting.begin(), changed.waiting.end(), std::not_fn(which));
-  std::vector<PendingAttach> stopped(first, changed.waiting.end());
-  changed.waiting.erase(first, changed.waiting.end());
+  std::vector<PendingAttach> stopped;
+  for (auto it = changed.waiting.begin(); it != changed.waiting.end();) {
+    if (!which(it->second)) {
+      ++it;
+      continue;
+    }
+    stopped.push_back(it->second);
+    it = changed.waiting.erase(it);
+  }
   changed.attempts = 0;
-  for (const PendingAttach& attach : stopped) Unlist(attach);
+  for (const PendingAttach& attach : stopped) Unlist(changed, attach);
   return stopped;
 }
 
@@ -148,14 +156,14 @@ const SharedName* SharedNames::WaitedFor(uint64_t session,
   if (of == by_session_.end()) return nullptr;
   const auto it = of->second.find(client_id);
   if (it == of->second.end()) return nullptr;
-  return Find(it->second.first, it->second.second);
+  return Find(it->second.name.first, it->second.name.second);
 }
 
 std::vector<uint64_t> SharedNames::RequestsOf(uint64_t session) const {
   std::vector<uint64_t> requests;
   const auto of = by_session_.find(session);
   if (of == by_session_.end()) return requests;
-  for (const auto& [client_id, name] : of->second)
+  for (const auto& [client_id, place] : of->second)
     requests.push_back(client_id);
   return requests;
 }
@@ -177,7 +185,9 @@ SharedName& SharedNames::Mutable(const SharedName& name) {
   return names_.find({name.tenant, name.name})->second;
 }
 
-void SharedNames::Unlist(const PendingAttach& attach) {
+void SharedNames::Unlist(SharedName& name, const PendingAttach& attach) {
+  const auto count = name.waiting_of.find(attach.session);
+  if (--count->second == 0) name.waiting_of.erase(count);
   due_.erase({attach.deadline, attach.session, attach.client_id});
   const auto of = by_session_.find(attach.session);
   of->second.erase(attach.client_id);

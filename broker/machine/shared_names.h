@@ -35,7 +35,9 @@ struct SharedName {
   quota::RequestId request;             // the Acquire
   uint64_t writer = 0;                  // the session that made it
   std::optional<quota::LeaseId> lease;  // once it is sealed
-  std::vector<PendingAttach> waiting;   // in the order in which they came
+  // By the numbers of their arrival.
+  std::map<uint64_t, PendingAttach> waiting;
+  std::map<uint64_t, uint32_t> waiting_of;  // how many are a session's
   // Restores for the sake of who attaches that could not be carried out, since
   // the last that could.
   uint32_t attempts = 0;
@@ -97,15 +99,21 @@ class SharedNames {
 
  private:
   using Key = std::pair<quota::TenantId, std::string>;
+  struct Place {
+    Key name;
+    uint64_t arrival = 0;
+  };
 
   SharedName& Mutable(const SharedName& name);
-  void Unlist(const PendingAttach& attach);
+  // It has left the name's `waiting`.
+  void Unlist(SharedName& name, const PendingAttach& attach);
 
   std::map<Key, SharedName> names_;
   // Deadlines, sessions and requests of those who wait.
   std::set<std::tuple<quota::Instant, uint64_t, uint64_t>> due_;
   // By session and request.
-  std::map<uint64_t, std::map<uint64_t, Key>> by_session_;
+  std::map<uint64_t, std::map<uint64_t, Place>> by_session_;
+  uint64_t arrivals_ = 0;
 };
 
 }  // namespace gmb::broker

@@ -45,6 +45,10 @@ class Turn {
   // The machine's own work goes depth first: what a piece of it queues comes,
   // in its order, before everything that was queued earlier.
   void Queue(Work work);
+  // So many leases were looked at for the one who asks, beyond those that he
+  // names: he is read less often for it.
+  void Spend(uint64_t leases) { spent_ += leases; }
+  [[nodiscard]] uint64_t spent() const { return spent_; }
   // The next piece, until the next call; null when all is done, or the turn has
   // done too much.
   [[nodiscard]] const Work* NextWork();
@@ -68,6 +72,7 @@ class Turn {
   uint64_t steps_ = 0;
   uint64_t most_steps_ = std::numeric_limits<uint64_t>::max();
   std::vector<Placed<Session>> buried_;
+  uint64_t spent_ = 0;
 };
 
 }  // namespace gmb::broker

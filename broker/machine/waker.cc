@@ -97,6 +97,7 @@ void Waker::AdvanceRestore(Session* session, Turn& turn) {
   if (AnyMoves(members)) return;
   Away away = AwayOf(state_, members);
   state_.away_looks.Edit({}) += away.looks;
+  turn.Spend(away.looks);
   if (away.moving) return;
   if (away.evicted.empty() && away.unready.empty() && !away.asked_back) {
     for (Session* member : members) Reopen(member, turn);
@@ -110,6 +111,18 @@ void Waker::AdvanceRestore(Session* session, Turn& turn) {
     began &= mover_.MakeReady(lease, user, turn);
   if (began && !away.evicted.empty())
     AskForRestore(members, std::move(away.evicted), turn);
+}
+
+// A look is at all leases of a group, which may be many.
+void Waker::AdvanceRestores(const std::vector<uint64_t>& sessions, Turn& turn) {
+  absl::flat_hash_set<uint64_t> seen;
+  for (const uint64_t id : sessions) {
+    Session* session = state_.sessions->Find(id);
+    if (session == nullptr || !seen.insert(id).second) continue;
+    for (const Session* member : MembersOf(state_, session))
+      seen.insert(member->id);
+    AdvanceRestore(session, turn);
+  }
 }
 
 // Each move of a lease ends here, and mostly others of the session's leases
@@ -240,23 +253,16 @@ void Waker::ExpireRestores(Turn& turn) {
   }
 }
 
-// Each user once, however many of the leases it uses: that looks at all of its
-// own.
 void Waker::AdvanceUsersOf(absl::Span<const quota::LeaseId> leases,
                            Turn& turn) {
   std::vector<uint64_t> users;
-  absl::flat_hash_set<uint64_t> seen;
   for (const quota::LeaseId id : leases) {
     const auto lease = state_.leases->find(id);
     if (lease == state_.leases->end()) continue;
-    for (const Mapping& mapping : lease->second->move->mappings) {
-      if (seen.insert(mapping.session).second) users.push_back(mapping.session);
-    }
+    for (const Mapping& mapping : lease->second->move->mappings)
+      users.push_back(mapping.session);
   }
-  for (const uint64_t user : users) {
-    if (Session* session = state_.sessions->Find(user))
-      AdvanceRestore(session, turn);
-  }
+  AdvanceRestores(users, turn);
   for (const quota::LeaseId id : leases) {
     const auto still = state_.leases->find(id);
     if (still != state_.leases->end())
@@ -268,19 +274,28 @@ void Waker::AdvanceUsersOf(absl::Span<const quota::LeaseId> leases,
 // needs them asks for himself.
 void Waker::AdvanceOthers(quota::RequestId request,
                           const std::vector<Session*>& but_for, Turn& turn) {
+  absl::flat_hash_set<uint64_t> not_these;
+  for (const Session* session : but_for) not_these.insert(session->id);
+  std::vector<quota::LeaseId> freed;
+  std::vector<uint64_t> others;
   for (const quota::LeaseId id : state_.asked_back->By(request)) {
     const auto found = state_.leases->find(id);
     if (found == state_.leases->end() ||
         *found->second->asked_back != request) {
       continue;
     }
-    Lease* lease = found->second.get();
-    recalls_.Forget(lease);
-    for (Session* user : UsersOf(state_, *lease)) {
-      if (std::find(but_for.begin(), but_for.end(), user) == but_for.end())
-        AdvanceRestore(user, turn);
+    recalls_.Forget(found->second.get());
+    freed.push_back(id);
+    for (const Mapping& mapping : found->second->move->mappings) {
+      if (!not_these.contains(mapping.session))
+        others.push_back(mapping.session);
     }
-    sharing_.ServeAttaches(lease, turn);
+  }
+  AdvanceRestores(others, turn);
+  for (const quota::LeaseId id : freed) {
+    const auto still = state_.leases->find(id);
+    if (still != state_.leases->end())
+      sharing_.ServeAttaches(still->second.get(), turn);
   }
 }
 
@@ -319,10 +334,7 @@ void Waker::OnLeaseLeft(const LeaseLeft& left, Turn& turn) {
 
 void Waker::OnSessionEnded(const SessionEnded& ended, Turn& turn) {
   if (ended.restoring.has_value()) AdvanceOthers(*ended.restoring, {}, turn);
-  for (const uint64_t id : ended.members) {
-    if (Session* member = state_.sessions->Find(id))
-      AdvanceRestore(member, turn);
-  }
+  AdvanceRestores(ended.members, turn);
   AdvanceUsersOf(ended.left, turn);
 }
 

@@ -45,6 +45,8 @@ class Waker {
   // The next step towards gates that are open, if there is one: everything that
   // ends a step of a session's leases comes here.
   void AdvanceRestore(Session* session, Turn& turn);
+  // The same of each of them; a group is looked at once.
+  void AdvanceRestores(const std::vector<uint64_t>& sessions, Turn& turn);
   // The same of all who use the leases, or wait to attach to them.
   void AdvanceUsersOf(absl::Span<const quota::LeaseId> leases, Turn& turn);
   // The engine's Restores in these sessions' names are cancelled. Others who

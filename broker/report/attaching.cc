@@ -84,7 +84,7 @@ void AddAttaching(const State& state, const Tenant& tenant, quota::Instant now,
     v1::WaitingAttach shown;
     shown.set_share_name(name->name);
     const std::string what = ExplainName(state, *name, &shown);
-    for (const PendingAttach& attach : name->waiting) {
+    for (const auto& [arrival, attach] : name->waiting) {
       if (response->attaching_size() == kMostAttaches) {
         ++rows_left_out;
         continue;

@@ -109,7 +109,11 @@ bool PacketStream::Read() {
       return false;
     }
     --let_in_;
-    deps_.core->HandleMessage(caller_.session, *message);
+    const int cost =
+        CostOfLooks(deps_.core->HandleMessage(caller_.session, *message));
+    if (cost == 0) continue;
+    deps_.pace->Count(caller_.tenant, cost, Now());
+    let_in_ = 0;  // others come first
   }
   return true;
 }

@@ -93,7 +93,7 @@ class SessionStream : public Reactor,
       OnReadAll();
       return;
     }
-    core_->HandleMessage(session_, incoming_);
+    Handle();
     ReadNext();
   }
 
@@ -129,6 +129,15 @@ class SessionStream : public Reactor,
   }
 
  private:
+  // After one that took long, other tenants come first.
+  void Handle() {
+    const int cost = CostOfLooks(core_->HandleMessage(session_, incoming_));
+    if (cost == 0) return;
+    pace_->Count(tenant_, cost, std::chrono::steady_clock::now());
+    base::MutexLock lock(&mu_);
+    let_in_ = 0;
+  }
+
   // The client has finished, and waits for its answers; or is gone, and then
   // OnCancel comes too.
   void OnReadAll() {

@@ -114,7 +114,7 @@ TEST(SharedNamesTest, AtRandomNobodyIsForgottenOrLeftBehind) {
     quota::Instant first = quota::Instant::Max();
     for (const SharedName* shown : names.OfTenant(kTenant)) {
       by_name += shown->waiting.size();
-      for (const PendingAttach& attach : shown->waiting) {
+      for (const auto& [arrival, attach] : shown->waiting) {
         first = std::min(first, attach.deadline);
         ASSERT_EQ(names.WaitedFor(attach.session, attach.client_id), shown);
       }

@@ -6,12 +6,14 @@
 
 #include <atomic>
 #include <chrono>
+#include <limits>
 #include <memory>
 #include <string>
 #include <thread>
 
 #include "broker/core/outbox.h"
 #include "broker/doors/admission.h"
+#include "broker/server/answer_cost.h"
 #include "gmb/v1/session.grpc.pb.h"
 #include "tests/broker/server/admin_fixture.h"
 
@@ -48,6 +50,13 @@ TEST(RequestPaceTest, AnswersThatCostMuchCountAsFurtherMessages) {
   pace.Count(kEager, 1'000'000, kDawn);
   EXPECT_EQ(pace.NextTurn(kEager, kDawn), kDawn + std::chrono::seconds(1));
   EXPECT_EQ(TurnsAtOnce(&pace, kCalm, kDawn), 10);
+}
+
+TEST(RequestPaceTest, ARequestCostsWhatWasLookedAtForIt) {
+  EXPECT_EQ(CostOfLooks(0), 0);
+  EXPECT_EQ(CostOfLooks(3), 0) << "as little as any";
+  EXPECT_EQ(CostOfLooks(4'096), 1'024);
+  EXPECT_EQ(CostOfLooks(std::numeric_limits<uint64_t>::max()), 100'000);
 }
 
 // Streams that come and go put off no other one of their tenant.
