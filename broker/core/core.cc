@@ -32,8 +32,10 @@ StallWatch::Time FromNow(quota::Nanoseconds wait) {
 // that it gives up.
 class ABSL_SCOPED_LOCKABLE Core::Entered {
  public:
-  explicit Entered(Core* core) ABSL_EXCLUSIVE_LOCK_FUNCTION(core->mu_)
-      : core_(core) {
+  // `spent`: what the turn has spent at its end; null: nobody wants to know.
+  explicit Entered(Core* core, uint64_t* spent = nullptr)
+      ABSL_EXCLUSIVE_LOCK_FUNCTION(core->mu_)
+      : core_(core), spent_(spent) {
     core_->mu_.Lock();
     turn_.emplace(core_->deps_.clock->Now(), core_->deps_.clock->WallTime(),
                   core_->stalls_.WasHeldUp(std::chrono::steady_clock::now()));
@@ -50,6 +52,7 @@ class ABSL_SCOPED_LOCKABLE Core::Entered {
   void Leave() ABSL_NO_THREAD_SAFETY_ANALYSIS {
     Core* const core = core_;
     core->machine_.Settle(*turn_);
+    if (spent_ != nullptr) *spent_ = turn_->spent();
     // First: nothing else is begun before it.
     const RecordChanges records = turn_->TakeRecords();
     if (core->deps_.journal != nullptr && !records.empty())
@@ -64,6 +67,7 @@ class ABSL_SCOPED_LOCKABLE Core::Entered {
   }
 
   Core* const core_;
+  uint64_t* const spent_;
   std::optional<Turn> turn_;
 };
 
@@ -228,9 +232,12 @@ absl::StatusOr<std::shared_ptr<Outbox>> Core::AttachStream(
 
 uint64_t Core::HandleMessage(uint64_t session,
                              const v1::ClientMessage& message) {
-  Entered in(this);
-  machine_.HandleMessage(session, message, in.turn());
-  return in.turn().spent();
+  uint64_t spent = 0;
+  {
+    Entered in(this, &spent);
+    machine_.HandleMessage(session, message, in.turn());
+  }
+  return spent;
 }
 
 void Core::OnDeviceResult(quota::PoolId pool, const DeviceResult& result) {

@@ -29,6 +29,15 @@ absl::Status WaitsForIt(const std::string& name) {
       {.retry_after = absl::Milliseconds(100)});
 }
 
+// In whose name the lease is asked back: the first that has time left, or has
+// come just now. The others' time is over, which they are told some at a turn.
+const PendingAttach* AskerFor(const SharedName& name, quota::Instant now) {
+  for (const auto& [arrival, attach] : name.waiting) {
+    if (attach.deadline > now || attach.asked == now) return &attach;
+  }
+  return nullptr;
+}
+
 // A shared lease is looked at for each session that has it, and attaching takes
 // no slab. So all of a tenant's sessions together have at most
 // twice as many leases, each session's counted, as the tenant may have slabs.
@@ -118,7 +127,9 @@ void Sharing::ServeAttaches(Lease* lease, Turn& turn) {
     mover_.Refill(lease, turn);
   } else if (lease->move->residence == Residence::kEvicted &&
              !IsAskedBack(state_, *lease)) {
-    const PendingAttach first = name->waiting.begin()->second;
+    const PendingAttach* const asker = AskerFor(*name, turn.now());
+    if (asker == nullptr) return;
+    const PendingAttach first = *asker;
     state_.shared_names.Edit({}).CountAttempt(*name);
     (void)recalls_.AskBack(first.session, {lease->id}, first.deadline,
                            lease->id, turn);

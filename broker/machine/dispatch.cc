@@ -16,6 +16,7 @@ void Machine::HandleMessage(uint64_t session_id,
     return;
   }
   const uint64_t id = message.request_id();
+  if (session->tenant.has_value()) turn.SetAsker(*session->tenant);
   if (!sessions_.AnswerAgain(session, id, turn))
     HandleRequest(session, id, message, turn);
 }

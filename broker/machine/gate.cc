@@ -12,6 +12,16 @@
 #include "proto/error_status.h"
 
 namespace gmb::broker {
+namespace {
+
+// A shared one is counted for each.
+uint64_t LeasesOf(const std::vector<Session*>& sessions) {
+  uint64_t leases = 0;
+  for (const Session* session : sessions) leases += session->leases->size();
+  return leases;
+}
+
+}  // namespace
 
 std::vector<Session*> Gatekeeper::SetGate(Session* session, uint64_t client_id,
                                           const v1::SetGate& message,
@@ -21,12 +31,14 @@ std::vector<Session*> Gatekeeper::SetGate(Session* session, uint64_t client_id,
     return GroupIsOn(state_, *member);
   };
   std::vector<Session*> freed = MembersOf(state_, session);
-  for (const Session* member : freed) turn.Spend(member->leases->size());
+  const uint64_t before = LeasesOf(freed);
   std::erase_if(freed, is_on);
-  if (absl::Status done = message.on()
-                              ? TurnGateOn(session, message.group(), turn)
-                              : TurnGateOff(session, message.group(), turn);
-      !done.ok()) {
+  const absl::Status done = message.on()
+                                ? TurnGateOn(session, message.group(), turn)
+                                : TurnGateOff(session, message.group(), turn);
+  turn.Spend(*session->tenant,
+             std::max(before, LeasesOf(MembersOf(state_, session))));
+  if (!done.ok()) {
     sessions_.Refuse(session, client_id, done, turn);
     return {};
   }
@@ -191,7 +203,7 @@ absl::Status Gatekeeper::TurnGateOff(Session* session, const std::string& group,
   if (was_on) {
     EndUseOfGate(session, members, turn);
   } else if (group.empty()) {
-    for (Session* member : members) waker_.AdvanceRestore(member, turn);
+    waker_.AdvanceRestores(IdsOf(members), turn);
   }
   return absl::OkStatus();
 }
@@ -210,7 +222,7 @@ void Gatekeeper::EndUseOfGate(Session* session,
     EndPause({session}, turn);
   }
   ForgetPausesOf(members, turn);
-  for (Session* member : members) waker_.AdvanceRestore(member, turn);
+  waker_.AdvanceRestores(IdsOf(members), turn);
   // The pause may have held back others who use the same leases.
   waker_.AdvanceUsersOf(leases, turn);
   v1::Event event = NewEvent(state_, "gate_off", session->tenant);

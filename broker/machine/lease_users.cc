@@ -18,6 +18,12 @@ std::vector<Session*> MembersOf(const State& state, Session* session) {
   return members;
 }
 
+std::vector<uint64_t> IdsOf(const std::vector<Session*>& sessions) {
+  std::vector<uint64_t> ids;
+  for (const Session* session : sessions) ids.push_back(session->id);
+  return ids;
+}
+
 bool GroupIsOn(const State& state, const Session& session) {
   if (session.gate == nullptr || !session.gate->on()) return false;
   return session.group->empty() ||

@@ -18,6 +18,8 @@ namespace gmb::broker {
 // Of its group, by their ids; itself alone without one.
 [[nodiscard]] std::vector<Session*> MembersOf(const State& state,
                                               Session* session);
+[[nodiscard]] std::vector<uint64_t> IdsOf(
+    const std::vector<Session*>& sessions);
 // Whether its gate is on, and those of all of its group: else nothing of them
 // can be taken.
 [[nodiscard]] bool GroupIsOn(const State& state, const Session& session);

@@ -182,9 +182,7 @@ void Gatekeeper::WithdrawPause(Session* session, const Pause& pause,
   }
   for (Session* bound : pause.sessions) gates_.Withdraw(bound);
   EndPause(pause.sessions, turn);
-  std::vector<uint64_t> sessions;
-  for (const Session* bound : pause.sessions) sessions.push_back(bound->id);
-  waker_.AdvanceRestores(sessions, turn);
+  waker_.AdvanceRestores(IdsOf(pause.sessions), turn);
   for (Lease* lease : pause.leases) sharing_.ServeAttaches(lease, turn);
 }
 
@@ -206,9 +204,11 @@ bool Gatekeeper::ForgetPauseOf(Lease* lease) {
 void Gatekeeper::ForgetPausesOf(const std::vector<Session*>& sessions,
                                 Turn& turn) {
   std::vector<quota::LeaseId> freed;
+  absl::flat_hash_set<quota::LeaseId> seen;
   for (const Session* session : sessions) {
     for (const quota::LeaseId id : *session->leases) {
-      if (ForgetPauseOf(&state_.LeaseAt(id))) freed.push_back(id);
+      if (seen.insert(id).second && ForgetPauseOf(&state_.LeaseAt(id)))
+        freed.push_back(id);
     }
   }
   waker_.AdvanceUsersOf(freed, turn);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 #include <list>
+#include <optional>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -45,9 +46,13 @@ class Turn {
   // The machine's own work goes depth first: what a piece of it queues comes,
   // in its order, before everything that was queued earlier.
   void Queue(Work work);
-  // So many leases were looked at for the one who asks, beyond those that he
-  // names: he is read less often for it.
-  void Spend(uint64_t leases) { spent_ += leases; }
+  // The turn is for a request of this tenant. So many leases of a tenant were
+  // looked at beyond those that a request names: the one who asks pays for his
+  // own.
+  void SetAsker(quota::TenantId tenant) { asker_ = tenant; }
+  void Spend(quota::TenantId tenant, uint64_t leases) {
+    if (tenant == asker_) spent_ += leases;
+  }
   [[nodiscard]] uint64_t spent() const { return spent_; }
   // The next piece, until the next call; null when all is done, or the turn has
   // done too much.
@@ -72,6 +77,7 @@ class Turn {
   uint64_t steps_ = 0;
   uint64_t most_steps_ = std::numeric_limits<uint64_t>::max();
   std::vector<Placed<Session>> buried_;
+  std::optional<quota::TenantId> asker_;
   uint64_t spent_ = 0;
 };
 

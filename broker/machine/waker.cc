@@ -94,10 +94,10 @@ void Waker::AdvanceRestore(Session* session, Turn& turn) {
     }
     return;
   }
-  if (AnyMoves(members)) return;
+  if (AnyMoves(members, turn)) return;
   Away away = AwayOf(state_, members);
   state_.away_looks.Edit({}) += away.looks;
-  turn.Spend(away.looks);
+  turn.Spend(*session->tenant, away.looks);
   if (away.moving) return;
   if (away.evicted.empty() && away.unready.empty() && !away.asked_back) {
     for (Session* member : members) Reopen(member, turn);
@@ -128,7 +128,7 @@ void Waker::AdvanceRestores(const std::vector<uint64_t>& sessions, Turn& turn) {
 // Each move of a lease ends here, and mostly others of the session's leases
 // still move: the first of them among all that move of its tenant says so. No
 // more of these are looked at than the sessions have leases.
-bool Waker::AnyMoves(const std::vector<Session*>& members) {
+bool Waker::AnyMoves(const std::vector<Session*>& members, Turn& turn) {
   size_t leases = 0;
   for (const Session* member : members) leases += member->leases->size();
   const quota::TenantId tenant = *members.front()->tenant;
@@ -137,6 +137,7 @@ bool Waker::AnyMoves(const std::vector<Session*>& members) {
   for (; leases > 0 && it != state_.moving->end() && it->first == tenant;
        ++it, --leases) {
     ++looks;
+    turn.Spend(tenant, 1);
     if (MovesFor(state_.LeaseAt(it->second), members)) return true;
   }
   return false;
@@ -217,8 +218,9 @@ void Waker::OnRestoreDenied(const quota::Denied& denied, Session* session,
                         (in_time && WaitsOn(state_, session, turn));
   if (!waits_on) {
     uint64_t bytes = 0;
-    for (const quota::LeaseId id :
-         AwayOf(state_, MembersOf(state_, session)).evicted)
+    const Away away = AwayOf(state_, MembersOf(state_, session));
+    turn.Spend(*session->tenant, away.looks);
+    for (const quota::LeaseId id : away.evicted)
       bytes += state_.LeaseAt(id).bytes;
     v1::Event event = NewEvent(state_, "restore_failed", session->tenant);
     event.set_session_id(session->id);

@@ -67,7 +67,7 @@ class Waker {
   void AskForRestore(const std::vector<Session*>& members,
                      std::vector<quota::LeaseId> evicted, Turn& turn);
   // Whether one of their leases is known to be on its way.
-  [[nodiscard]] bool AnyMoves(const std::vector<Session*>& members);
+  [[nodiscard]] bool AnyMoves(const std::vector<Session*>& members, Turn& turn);
   void AnswerMembers(Session* session, const absl::Status& status, Turn& turn);
   void AnswerRestores(Session* session, const absl::Status& status, Turn& turn);
   void Reopen(Session* session, Turn& turn);

@@ -13,7 +13,7 @@ constexpr int kGateTurned = 16;
 constexpr int kQuotaReport = 1;
 // A look at a lease may change what it counts as, which takes some 2 us.
 constexpr uint64_t kLooksAMessage = 4;
-// More than a second's worth is not counted.
+// RequestPace counts less.
 constexpr uint64_t kMost = 100'000;
 
 }  // namespace

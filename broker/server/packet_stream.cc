@@ -112,8 +112,9 @@ bool PacketStream::Read() {
     const int cost =
         CostOfLooks(deps_.core->HandleMessage(caller_.session, *message));
     if (cost == 0) continue;
+    deps_.pace->GiveBack(caller_.tenant, std::exchange(let_in_, 0), Now());
     deps_.pace->Count(caller_.tenant, cost, Now());
-    let_in_ = 0;  // others come first
+    return true;  // others come first
   }
   return true;
 }

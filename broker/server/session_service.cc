@@ -133,9 +133,14 @@ class SessionStream : public Reactor,
   void Handle() {
     const int cost = CostOfLooks(core_->HandleMessage(session_, incoming_));
     if (cost == 0) return;
-    pace_->Count(tenant_, cost, std::chrono::steady_clock::now());
-    base::MutexLock lock(&mu_);
-    let_in_ = 0;
+    uint32_t unread = 0;
+    {
+      base::MutexLock lock(&mu_);
+      unread = std::exchange(let_in_, 0);
+    }
+    const auto now = std::chrono::steady_clock::now();
+    pace_->GiveBack(tenant_, unread, now);
+    pace_->Count(tenant_, cost, now);
   }
 
   // The client has finished, and waits for its answers; or is gone, and then

@@ -44,12 +44,10 @@ class MachineManyUsersTest : public MachineFixture {
   }
   [[nodiscard]] uint64_t Looks() const { return *state().away_looks; }
   uint64_t SpentOn(SimClient* client, const v1::ClientMessage& message) {
-    uint64_t spent = 0;
     world.Do("message", [&](Turn& turn) {
       world.machine().HandleMessage(client->session, message, turn);
-      spent = turn.spent();
     });
-    return spent;
+    return world.last_spent();
   }
 
   SimClient* owner = nullptr;
@@ -82,6 +80,33 @@ TEST_F(MachineManyUsersTest, AttachesWhoseTimeIsOverAreRefusedSomeAtATurn) {
     world.AdvanceToDue();
     const size_t now = refused();
     EXPECT_LE(now - before, 64u) << "in one turn";
+    before = now;
+  }
+  EXPECT_EQ(before, waiting.size());
+}
+
+// Each is denied in time, and the next one is not asked for in its place.
+TEST_F(MachineManyUsersTest, AttachesToALeaseThatIsAwayAsWell) {
+  SimClient* writer = Parked("a");
+  Lease(writer, 8, {.share_as = "away"});
+  RunFor(seconds(1));
+  const uint64_t id = Ask(owner, 40, {.wait = seconds(60)});
+  Work();
+  RunFor(seconds(1));
+  ASSERT_EQ(Outcome(owner, id), "granted");
+  std::vector<std::pair<SimClient*, uint64_t>> waiting;
+  for (int session = 0; session < 10; ++session) {
+    SimClient* client = Parked("a");
+    for (int i = 0; i < 16; ++i)
+      waiting.emplace_back(client, Attach(client, "away", seconds(1)));
+  }
+  size_t before = 0;
+  for (int turns = 0; before < waiting.size() && turns < 1000; ++turns) {
+    world.AdvanceToDue();
+    size_t now = 0;
+    for (const auto& [client, request] : waiting)
+      now += Outcome(client, request) == "POOL_EXHAUSTED" ? 1 : 0;
+    EXPECT_LE(now - before, 64u + 16u) << "in one turn";
     before = now;
   }
   EXPECT_EQ(before, waiting.size());
@@ -168,7 +193,8 @@ TEST_F(MachineManyUsersTest, ARestoreThatCannotBeServedCostsAsMuch) {
   v1::ClientMessage message;
   message.set_request_id(1'000);
   message.mutable_restore();
-  EXPECT_GE(SpentOn(users[0], message), kShared);
+  EXPECT_GE(SpentOn(users[0], message), kSessions * kShared)
+      << "all others are looked at, too";
 }
 
 // --- Pauses.

@@ -86,6 +86,7 @@ class SimWorld {
     turn.LimitSteps(kMostEffects);
     work(turn);
     machine_->Settle(turn);
+    last_spent_ = turn.spent();
     Expect(!turn.exhausted(), "a turn goes round in circles");
     End(&turn, restarting_ || fate_ == nullptr ? Fate::kLives
                                                : std::function(fate_)());
@@ -98,6 +99,8 @@ class SimWorld {
 
   // --- Time.
   [[nodiscard]] quota::Instant now() const { return now_; }
+  // Of the last turn.
+  [[nodiscard]] uint64_t last_spent() const { return last_spent_; }
   void Advance(quota::Nanoseconds by);
   // Likewise, and nobody says so: the next event comes at that time.
   void LetPass(quota::Nanoseconds by) { now_ = now_ + by; }
@@ -190,6 +193,7 @@ class SimWorld {
   std::atomic<SlabId> slab_ids_{1};
   std::map<quota::PoolId, SimDevice> devices_;
   quota::Instant now_{1'000'000'000};
+  uint64_t last_spent_ = 0;
   std::unique_ptr<Machine> machine_;
   RecordBook book_;
   std::function<Fate()> fate_;
