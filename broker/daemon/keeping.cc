@@ -58,7 +58,6 @@ absl::StatusOr<std::unique_ptr<Keeping>> Keeping::Open(
   GMB_ASSIGN_OR_RETURN(LeftBehind left,
                        Sort(std::move(all), keeping->in_hand_.marks()));
   if (damaged != 0) RefuseDamaged(damaged, &left);
-  keeping->BeginCopyMark();
   for (const std::string& what : left.set_aside)
     LogEvent(LogLevel::kWarning, "record_set_aside", {{"message", what}});
   keeping->inheritance_ = std::make_unique<Inheritance>(
@@ -71,6 +70,9 @@ absl::StatusOr<std::unique_ptr<Keeping>> Keeping::Open(
   return keeping;
 }
 
+// The last broker's mark goes once no journal has the lease that it names: its
+// room in the host pool is empty by then, and the journal before this one says
+// that its contents are there.
 void Keeping::BeginCopyMark() {
   RemoveKept(std::string(CopyMark::kKey), client_.get());
   absl::StatusOr<std::unique_ptr<CopyMark>> mark = CopyMark::Create();
@@ -105,7 +107,9 @@ absl::Status Keeping::BeginJournal(uint64_t max_handles,
   for (const std::string& key : left.old_keys) RemoveKept(key, client_.get());
   // A keeper that is full has room for one of them alone. A death between the
   // two loses all; not to start at all would too.
-  return full ? client_->Put(entry) : absl::OkStatus();
+  if (full) GMB_RETURN_IF_ERROR(client_->Put(entry));
+  BeginCopyMark();
+  return absl::OkStatus();
 }
 
 absl::Status Keeping::KeepHostMemory(int fd) {

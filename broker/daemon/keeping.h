@@ -54,7 +54,8 @@ class Keeping {
   [[nodiscard]] Keeper* slabs() { return &slabs_; }
 
   // --- The things that are kept from now on.
-  // A new journal with all that the last one said, in its place.
+  // A new journal with all that the last one said, in its place; and a new mark
+  // of copies.
   absl::Status BeginJournal(uint64_t max_handles, uint64_t max_sessions);
   [[nodiscard]] Journal* journal() { return journal_.get(); }
   // The host pool's, or -1 if there is none.

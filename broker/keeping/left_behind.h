@@ -52,7 +52,8 @@ struct LeftBehind {
 
 // A memory error ended the last broker while it copied lease `id`: its sessions
 // are refused, and its room in the host pool is given back to the machine, which
-// uses a broken page no more. Of a lease that was not left it does nothing.
+// uses a broken page no more. Of a lease that was not left it does nothing. The
+// mark that names the lease stays in the keeper until another journal is there.
 void RefuseDamaged(uint64_t id, LeftBehind* left);
 
 inline constexpr absl::string_view kHostKey = "host";
