@@ -48,8 +48,16 @@ absl::Status RemoteKeeper::Put(SlabId slab, device::ShareableHandle handle) {
   const absl::Status put =
       client_->Put({.key = KeyOf(slab), .fds = {SharedFd(shared, fd)}});
   // A keeper that is full takes no slab from anybody.
-  if (!put.ok()) not_kept_.fetch_add(1, std::memory_order_relaxed);
+  if (!put.ok()) {
+    base::MutexLock lock(&mu_);
+    not_kept_.insert(slab);
+  }
   return absl::OkStatus();
+}
+
+uint64_t RemoteKeeper::not_kept() const {
+  base::MutexLock lock(&mu_);
+  return not_kept_.size();
 }
 
 absl::Status RemoteKeeper::Remove(SlabId slab) {
@@ -62,6 +70,7 @@ absl::Status RemoteKeeper::Remove(SlabId slab) {
     }
     removed = std::move(found->second);
     handles_.erase(found);
+    not_kept_.erase(slab);
   }
   if (!std::holds_alternative<base::UniqueFd>(*removed))
     return absl::OkStatus();

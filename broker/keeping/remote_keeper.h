@@ -1,7 +1,6 @@
 #ifndef GMB_BROKER_KEEPING_REMOTE_KEEPER_H_
 #define GMB_BROKER_KEEPING_REMOTE_KEEPER_H_
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "base/mutex.h"
@@ -34,10 +34,9 @@ class RemoteKeeper : public Keeper {
   std::vector<SlabId> List() const override;
   bool KeepsRemoved() const override { return client_->silent(); }
 
-  // Slabs, so far, that the keeper has refused.
-  [[nodiscard]] uint64_t not_kept() const {
-    return not_kept_.load(std::memory_order_relaxed);
-  }
+  // Slabs that the keeper has refused, and that were not removed since. Never
+  // waits for the keeper.
+  [[nodiscard]] uint64_t not_kept() const ABSL_LOCKS_EXCLUDED(mu_);
 
   // Told of each Get: while a broker takes over it is about to use the slab.
   // Before others use this; null from the end of that on.
@@ -56,7 +55,7 @@ class RemoteKeeper : public Keeper {
   std::function<void(SlabId)> on_get_;
   mutable base::Mutex mu_;
   absl::flat_hash_map<SlabId, SharedHandle> handles_ ABSL_GUARDED_BY(mu_);
-  std::atomic<uint64_t> not_kept_ = 0;
+  absl::flat_hash_set<SlabId> not_kept_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace gmb::broker

@@ -256,6 +256,23 @@ TEST_F(KeeperClientTest, ARefusalIsNoLoss) {
   EXPECT_TRUE(absl::IsFailedPrecondition(client->Adopt().status()));
 }
 
+TEST_F(KeeperClientTest, ASlabThatTheKeeperRefusedIsCountedUntilItIsRemoved) {
+  StartSmallKeeper();
+  const auto client = Connect();
+  ASSERT_NE(client, nullptr);
+  RemoteKeeper slabs(client.get());
+  SlabId last = 0;
+  while (slabs.not_kept() < 2 && last < 200)
+    ASSERT_TRUE(slabs.Put(++last, MemoryFile("bytes")).ok());
+  ASSERT_EQ(slabs.not_kept(), 2U);
+  EXPECT_TRUE(slabs.Remove(1).ok()) << "one that is kept";
+  EXPECT_EQ(slabs.not_kept(), 2U);
+  EXPECT_TRUE(slabs.Remove(last).ok());
+  EXPECT_EQ(slabs.not_kept(), 1U);
+  EXPECT_TRUE(slabs.Remove(last - 1).ok());
+  EXPECT_EQ(slabs.not_kept(), 0U);
+}
+
 TEST_F(KeeperClientTest, AHandleWithoutAnFdStaysHere) {
   StartKeeper();
   const auto client = Connect();
