@@ -1,18 +1,22 @@
 #include "broker/instance_lock.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <fstream>
+#include <iterator>
 #include <optional>
 #include <string>
 
 #include "tests/broker/temp_directory.h"
+#include "tests/cli/as_ordinary_user.h"
 #include "tests/end_with_parent.h"
 
 namespace gmb::broker {
@@ -20,6 +24,18 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+
+std::string Contents(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+mode_t ModeOf(const std::string& path) {
+  struct stat info {};
+  EXPECT_EQ(::stat(path.c_str(), &info), 0) << path;
+  return info.st_mode & 07777;
+}
 
 // A process that holds the lock until it is killed.
 class Holder {
@@ -121,6 +137,68 @@ TEST(InstanceLock, GarbageInALeftOverFileDoesNotMatter) {
   std::ofstream(directory / "gmbd.lock")
       << std::string(100'000, '\n') << "\0\x1b[2J";
   EXPECT_TRUE(InstanceLock::Acquire(directory.path()).ok());
+  EXPECT_THAT(
+      Contents(directory / "gmbd.lock"),
+      MatchesRegex(std::to_string(::getpid()) + "\n20[^\n]*[+]00:00\n"));
+}
+
+// As on a full disk: no file may grow.
+TEST(InstanceLock, WithoutRoomForThePidItIsHeldAllTheSame) {
+  const TempDirectory directory;
+  const std::string file = directory / "gmbd.lock";
+  std::ofstream(file) << "1\nlong ago\n";
+  ::signal(SIGXFSZ, SIG_IGN);
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit full{.rlim_cur = 0, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &full), 0);
+  const auto lock = InstanceLock::Acquire(directory.path());
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  EXPECT_TRUE(lock.ok()) << lock.status();
+  EXPECT_EQ(Contents(file), "") << "the last one's lines name the wrong one";
+  const auto second = InstanceLock::Acquire(directory.path());
+  ASSERT_EQ(second.status().code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_THAT(std::string(second.status().message()),
+              HasSubstr("whose disk had no room"));
+}
+
+TEST(InstanceLock, IsClosedToOtherUsers) {
+  const TempDirectory directory;
+  const mode_t before = ::umask(022);
+  const auto lock = InstanceLock::Acquire(directory.path());
+  ::umask(before);
+  ASSERT_TRUE(lock.ok()) << lock.status();
+  EXPECT_EQ(ModeOf(directory / "gmbd.lock"), 0600U);
+}
+
+TEST(InstanceLock, AFileThatAnOlderReleaseLeftOpenToAllIsClosed) {
+  const TempDirectory directory;
+  const std::string file = directory / "gmbd.lock";
+  std::ofstream(file) << "1\nlong ago\n";
+  ASSERT_EQ(::chmod(file.c_str(), 0644), 0);
+  ASSERT_TRUE(InstanceLock::Probe(directory.path()).ok());
+  EXPECT_EQ(ModeOf(file), 0644U) << "a look changes nothing";
+  ASSERT_TRUE(InstanceLock::Acquire(directory.path()).ok());
+  EXPECT_EQ(ModeOf(file), 0600U);
+}
+
+// A stranger that opens the file could hold the lock when its broker dies.
+TEST(InstanceLock, AStrangerCannotHoldIt) {
+  if (::geteuid() != 0) GTEST_SKIP() << "to be another user needs root";
+  const TempDirectory directory;
+  ASSERT_EQ(::chmod(directory.path().c_str(), 0755), 0);
+  const auto lock = InstanceLock::Acquire(directory.path());
+  ASSERT_TRUE(lock.ok()) << lock.status();
+  std::ofstream(directory / "open to all") << "as a control";
+  ASSERT_EQ(::chmod((directory / "open to all").c_str(), 0644), 0);
+  const std::string said = cli::AsOrdinaryUser([&] {
+    if (::open((directory / "open to all").c_str(), O_RDONLY) < 0)
+      return std::string("it cannot enter the directory");
+    if (::open((directory / "gmbd.lock").c_str(), O_RDONLY) >= 0)
+      return std::string("it can open the lock file");
+    return std::string(InstanceLock::Probe(directory.path()).message());
+  });
+  EXPECT_THAT(said, HasSubstr("which its broker's user and root alone can"));
 }
 
 TEST(InstanceLock, AMissingDirectoryAndASymbolicLinkAreErrors) {

@@ -15,6 +15,7 @@
 namespace gmb::component {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -92,6 +93,42 @@ TEST_F(FullDiskTest, AFirstStartOnAFullDiskSaysSoAndAnotherWithRoomWorks) {
   StartBroker();
   MakeTenant("a");
   ExpectServed("a");
+}
+
+// With the lock file, whose room it has, and without: a new one finds none.
+TEST_F(FullDiskTest, ABrokerThatWasKilledStartsOnAFullDiskWithoutItsLockFile) {
+  const std::string state = Directory() + "/state";
+  Program probe(Directory(), "probe",
+                {"unshare", "-m", "mount", "-t", "tmpfs", "none", "/mnt"});
+  if (probe.AwaitExit() != 0) GTEST_SKIP() << "no file system can be mounted";
+  StartBroker();
+  MakeTenant("a");
+  KillBroker();
+  const std::string saved = Directory() + "/saved";
+  std::filesystem::rename(state, saved);
+  std::filesystem::create_directory(state);
+  BrokerOptions options;
+  options.wrapper = {
+      "unshare",
+      "-m",
+      "sh",
+      "-c",
+      absl::StrCat("mount -t tmpfs -o size=1m none ", state, " && cp -p ",
+                   saved, "/* ", state, " && { cat /dev/zero > ", state,
+                   "/filler 2>/dev/null || true; } && exec \"$@\""),
+      "sh"};
+  StartBroker(options);
+  EXPECT_THAT(broker().Log(), Not(HasSubstr("lock_file")));
+  KillBroker();
+  std::filesystem::remove(saved + "/gmbd.lock");
+  StartBroker(options);
+  EXPECT_THAT(broker().Log(),
+              AllOf(HasSubstr("warning lock_file"), HasSubstr("No space")));
+  EXPECT_THAT(Gmb({"tenant", "get", "a"}).out, HasSubstr("100%"));
+  ExpectServed("a");
+  const Said refused = Gmb({"tenant", "set", "a", "--limit", "10%"});
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("disk"));
 }
 
 TEST_F(FullDiskTest, ADamagedDatabaseKeepsItFromServingAndIsNotOverwritten) {
