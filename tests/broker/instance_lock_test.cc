@@ -79,7 +79,7 @@ TEST(InstanceLock, OneThatWasKilledJustNowIsWaitedFor) {
   sigset_t ready;
   ::sigemptyset(&ready);
   ::sigaddset(&ready, SIGUSR1);
-  ::sigprocmask(SIG_BLOCK, &ready, nullptr);
+  ::pthread_sigmask(SIG_BLOCK, &ready, nullptr);
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
   ASSERT_GE(pid, 0);
@@ -135,7 +135,7 @@ TEST(InstanceLock, IsLetGoOfByItsDestructor) {
 TEST(InstanceLock, GarbageInALeftOverFileDoesNotMatter) {
   const TempDirectory directory;
   std::ofstream(directory / "gmbd.lock")
-      << std::string(100'000, '\n') << "\0\x1b[2J";
+      << std::string(100'000, '\n') << '\0' << "\x1b[2J";
   EXPECT_TRUE(InstanceLock::Acquire(directory.path()).ok());
   EXPECT_THAT(
       Contents(directory / "gmbd.lock"),
