@@ -27,9 +27,7 @@ absl::Status Uninvited(const ipc::PeerCredentials& peer) {
 
 // The reason to wait, or to be refused.
 absl::Status Busy(const Holder& holder) {
-  const std::string who =
-      holder.pid > 0 ? absl::StrCat("pid ", holder.pid)
-                     : std::string("a process of another pid namespace");
+  const std::string who = NameOf(holder.process);
   if (holder.connected) {
     return absl::FailedPreconditionError(
         absl::StrCat("another broker is served by this keeper: ", who,
@@ -38,7 +36,10 @@ absl::Status Busy(const Holder& holder) {
   return absl::FailedPreconditionError(absl::StrCat(
       "the last broker has hung up and still lives, so it may still write to "
       "what is kept: ",
-      who, ": end it (kill -KILL, also where it is stopped)"));
+      who,
+      holder.process.pid > 0
+          ? ": end it (kill -KILL, also where it is stopped)"
+          : ": end it by restarting its container or its pod"));
 }
 
 }  // namespace
@@ -163,7 +164,7 @@ absl::Status Server::OnHello(uint64_t id, const ipc::Packet& packet) {
         &connection, Kind::kWelcome, frame.call,
         Encode(Welcome{kNewestVersion, id_, shelf_.entries(), shelf_.fds()}));
   }
-  if (MayServe(holder_, connection.peer.pid)) return Serve(id);
+  if (MayServe(holder_, connection.process())) return Serve(id);
   if (!hello.wait) return Refuse(&connection, frame.call, Busy(*holder_));
   connection.state = Connection::State::kWaits;
   return Answer(&connection, Kind::kWait, frame.call,
@@ -177,8 +178,8 @@ absl::Status Server::Serve(uint64_t id) {
   GMB_RETURN_IF_ERROR(
       epoll_.Add(connection.pidfd.get(),
                  {ipc::EpollTag::kPidfd, kOfHolder | ++holders_}, EPOLLIN));
+  holder_ = Holder{.process = connection.process(), .connected = true};
   holder_pidfd_ = std::move(connection.pidfd);
-  holder_ = Holder{.pid = connection.peer.pid, .connected = true};
   done_ = false;
   connection.state = Connection::State::kBroker;
   ipc::TakeFds(connection.socket.fd());
@@ -198,7 +199,7 @@ void Server::ServeWaiting() {
         });
     if (next == connections_.end()) return;
     const uint64_t id = next->first;
-    if (!MayServe(holder_, next->second.peer.pid)) return;
+    if (!MayServe(holder_, next->second.process())) return;
     if (ipc::IsAlive(next->second.pidfd) && Serve(id).ok()) return;
     End(id);
   }

@@ -183,7 +183,7 @@ absl::Status Server::LeaveEstate(Connection* successor, const Frame& frame) {
                 .last_order = shelf_.last_order(),
                 .holders = holders_,
                 .broker = MakeStatus().broker,
-                .broker_pid = holder_.has_value() ? holder_->pid : 0,
+                .broker_pid = holder_.has_value() ? holder_->process.pid : 0,
                 .broker_died_ms = MillisecondsAgo(holder_died_, now),
                 .last_peer_died_ms = MillisecondsAgo(last_peer_died_, now)};
   std::vector<int> fds = {place_.directory(), listener_.fd()};
@@ -227,11 +227,12 @@ absl::Status Server::TakeOver(Inheritance inheritance) {
     living_.emplace(order, pidfd.get());
   }
   if (estate.broker == KeeperStatus::Broker::kNone) return absl::OkStatus();
-  holder_ = Holder{.pid = estate.broker_pid,
+  holder_ = Holder{.process = {.pid = estate.broker_pid},
                    .connected = inheritance.broker.valid(),
                    .dead = !inheritance.broker_pidfd.valid()};
   if (holder_->dead) return absl::OkStatus();
   holder_pidfd_ = std::move(inheritance.broker_pidfd);
+  holder_->process.number = ipc::ProcessNumber(holder_pidfd_);
   GMB_RETURN_IF_ERROR(epoll_.Add(holder_pidfd_.get(),
                                  {ipc::EpollTag::kPidfd, kOfHolder | holders_},
                                  POLLIN));

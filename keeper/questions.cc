@@ -156,9 +156,9 @@ absl::Status Server::OnDone(uint64_t id, const Frame& frame) {
 absl::Status Server::OnDrop(Connection* connection, const Frame& frame) {
   if (holder_.has_value() && !holder_->dead) {
     return Refuse(connection, frame.call,
-                  absl::FailedPreconditionError(
-                      absl::StrCat("the broker of this keeper lives: pid ",
-                                   holder_->pid, ": stop it first")));
+                  absl::FailedPreconditionError(absl::StrCat(
+                      "the broker of this keeper lives: ",
+                      NameOf(holder_->process), ": stop it first")));
   }
   const KeeperStatus before = MakeStatus();
   GiveAllBack("a command says so");
@@ -208,7 +208,7 @@ KeeperStatus Server::MakeStatus() const {
   status.max_fds = shelf_.limits().fds;
   status.living_peers = living_.size();
   if (holder_.has_value()) {
-    status.broker_pid = holder_->pid;
+    status.broker_pid = holder_->process.pid;
     status.broker = holder_->dead        ? KeeperStatus::Broker::kDead
                     : holder_->connected ? KeeperStatus::Broker::kServed
                                          : KeeperStatus::Broker::kHungUp;

@@ -193,7 +193,7 @@ void Server::OnBrokerDeath() {
   std::fprintf(stderr,
                "gmb-keeper: the broker has died: pid=%d; %zu entries wait for "
                "the next one\n",
-               holder_->pid, shelf_.entries());
+               holder_->process.pid, shelf_.entries());
   holder_->dead = true;
   holder_died_ = Clock::now();
   // A child of the dead process may hold its connection open.

@@ -18,6 +18,7 @@
 #include "ipc/epoll_set.h"
 #include "ipc/fd_disposer.h"
 #include "ipc/listener.h"
+#include "ipc/pidfd.h"
 #include "ipc/seqpacket.h"
 #include "ipc/service_manager.h"
 #include "keeper/claim.h"
@@ -95,6 +96,11 @@ class Server {
     State state = State::kGreets;
     Time greets_by;
     uint32_t hello = 0;  // its call, once it has greeted
+
+    // Of one that has its pidfd still.
+    [[nodiscard]] Process process() const {
+      return {peer.pid, ipc::ProcessNumber(pidfd)};
+    }
   };
 
   Server(KeeperPlace place, const ServerOptions& options,

@@ -53,7 +53,8 @@ absl::Status Silent(int socket, absl::string_view what) {
                      ": let it go on with kill -CONT ", pid));
   }
   return absl::DeadlineExceededError(
-      absl::StrCat("the keeper does not ", what, " in time, pid ", pid,
+      absl::StrCat("the keeper does not ", what, " in time",
+                   pid > 0 ? absl::StrCat(", pid ", pid) : "",
                    ": is it stopped, or its machine overloaded?"));
 }
 

@@ -105,9 +105,7 @@ struct Step {
 // The rules under test. The defaults are the product's; a test that replaces
 // one shows that the explorer finds what that rule is for.
 struct Rules {
-  bool (*may_serve)(const std::optional<Holder>&,
-                    pid_t) = [](const std::optional<Holder>& holder,
-                                pid_t pid) { return MayServe(holder, pid); };
+  bool (*may_serve)(const std::optional<Holder>&, const Process&) = MayServe;
   std::optional<Time> (*gives_back_at)(const LifeOptions&,
                                        const LifeFacts&) = GivesBackAt;
   bool serving_claims = true;     // who is served is the holder
@@ -125,6 +123,9 @@ struct Rules {
 
 struct World {
   bool keeper_dies = false;
+  // Brokers are in pid namespaces that the keeper does not see. Otherwise it is
+  // their numbers that it does not know.
+  bool pids_are_hidden = false;
 };
 
 // All steps that can be taken in `from`.

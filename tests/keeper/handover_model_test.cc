@@ -13,9 +13,10 @@ namespace {
 
 constexpr World kBrokersDie{};
 constexpr World kKeeperDies{.keeper_dies = true};
+constexpr World kPidsAreHidden{.pids_are_hidden = true};
 
 TEST(HandoverModel, EveryInterleavingIsSafeAndNothingIsStuckOrLeaks) {
-  for (const World& world : {kBrokersDie, kKeeperDies}) {
+  for (const World& world : {kBrokersDie, kKeeperDies, kPidsAreHidden}) {
     Explorer explorer(world, Rules{});
     const auto unsafe = explorer.Reach();
     ASSERT_FALSE(unsafe.has_value()) << *unsafe;
@@ -86,7 +87,7 @@ void ExpectUnsafe(const World& world, const Rules& rules,
 
 TEST(BrokenHandoverModel, AHangUpThatIsTakenForADeath) {
   Rules rules;
-  rules.may_serve = [](const std::optional<Holder>& holder, pid_t) {
+  rules.may_serve = [](const std::optional<Holder>& holder, const Process&) {
     return !holder.has_value() || !holder->connected;
   };
   ExpectUnsafe(kBrokersDie, rules, "two living brokers have the fds");
@@ -94,10 +95,35 @@ TEST(BrokenHandoverModel, AHangUpThatIsTakenForADeath) {
 
 TEST(BrokenHandoverModel, AnybodyIsServedOnceTheLastOneHasHungUp) {
   Rules rules;
-  rules.may_serve = [](const std::optional<Holder>& holder, pid_t) {
+  rules.may_serve = [](const std::optional<Holder>& holder, const Process&) {
     return !holder.has_value() || holder->dead || !holder->connected;
   };
   ExpectUnsafe(kBrokersDie, rules, "two living brokers have the fds");
+}
+
+// Pid 0 is that of every broker in another pid namespace.
+TEST(BrokenHandoverModel, AllWhosePidsAreHiddenAreTakenForOne) {
+  Rules rules;
+  rules.may_serve = [](const std::optional<Holder>& holder,
+                       const Process& process) {
+    return !holder.has_value() || holder->dead ||
+           (!holder->connected && holder->process.pid == process.pid);
+  };
+  ExpectUnsafe(kPidsAreHidden, rules, "two living brokers have the fds");
+}
+
+TEST(BrokenHandoverModel, OneWhosePidIsHiddenIsNotKnownAgain) {
+  Rules rules;
+  rules.may_serve = [](const std::optional<Holder>& holder,
+                       const Process& process) {
+    return !holder.has_value() || holder->dead ||
+           (!holder->connected && process.pid > 0 &&
+            holder->process.pid == process.pid);
+  };
+  Explorer explorer(kPidsAreHidden, rules);
+  const auto unsafe = explorer.Reach();
+  ASSERT_FALSE(unsafe.has_value()) << *unsafe;
+  EXPECT_TRUE(explorer.Trap().has_value());
 }
 
 TEST(BrokenHandoverModel, TwoAreServedAfterOneDeath) {

@@ -259,11 +259,15 @@ class Stepper {
   [[nodiscard]] bool MayServeBroker(int i) const {
     std::optional<Holder> holder;
     if (from_.holder >= 0) {
-      holder = Holder{.pid = from_.holder + 1,
+      holder = Holder{.process = ProcessOf(from_.holder),
                       .connected = from_.holder_connected,
                       .dead = from_.holder_dead};
     }
-    return rules_.may_serve(holder, i + 1);
+    return rules_.may_serve(holder, ProcessOf(i));
+  }
+  [[nodiscard]] Process ProcessOf(int i) const {
+    if (world_.pids_are_hidden) return {.number = static_cast<uint64_t>(i) + 1};
+    return {.pid = i + 1};
   }
 
   void Claim(State& s, int i) const {

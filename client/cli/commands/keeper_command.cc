@@ -69,18 +69,18 @@ std::string BrokerWord(const KeeperStatus& status) {
 }
 
 std::string BrokerText(const KeeperStatus& status) {
-  const std::string pid = absl::StrCat("pid ", status.broker_pid);
+  const std::string name = BrokerName(status);
   switch (status.broker) {
     case KeeperStatus::Broker::kNone:
       return "none";
     case KeeperStatus::Broker::kServed:
-      return absl::StrCat(pid, ", connected");
+      return absl::StrCat(name, ", connected");
     case KeeperStatus::Broker::kHungUp:
-      return absl::StrCat(pid,
+      return absl::StrCat(name,
                           ", has hung up and lives: no other broker is served "
                           "until it has died");
     case KeeperStatus::Broker::kDead:
-      return absl::StrCat(pid, ", has died: the next one takes over");
+      return absl::StrCat(name, ", has died: the next one takes over");
   }
   return "";
 }

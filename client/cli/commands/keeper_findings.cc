@@ -69,8 +69,8 @@ v1::Finding Orphans(const KeeperLook& seen, const std::string& socket) {
   return MakeFinding(
       v1::Finding::PROBLEM, kSubject,
       absl::StrCat("memory without a broker: the keeper, pid ", status.pid,
-                   ", has ", Holdings(seen), ", of gmbd, pid ",
-                   status.broker_pid, ", which has died, for ",
+                   ", has ", Holdings(seen), ", of gmbd, ", BrokerName(status),
+                   ", which has died, for ",
                    CountText(status.living_peers, "living client"), "; ", end,
                    ": start gmbd with --keeper ", socket,
                    ", or give it up with gmb keeper drop --socket ", socket));
@@ -78,18 +78,19 @@ v1::Finding Orphans(const KeeperLook& seen, const std::string& socket) {
 
 v1::Finding OfServed(const KeeperLook& seen) {
   const int32_t pid = seen.status.broker_pid;
+  const std::string name = BrokerName(seen.status);
   if (seen.ended_sessions() == 0) {
     return MakeFinding(
         v1::Finding::OK, kSubject,
-        absl::StrCat("keeps ", Holdings(seen), ", for gmbd, pid ", pid));
+        absl::StrCat("keeps ", Holdings(seen), ", for gmbd, ", name));
   }
   return MakeFinding(
       v1::Finding::WARNING, kSubject,
       absl::StrCat("sessions of ended processes are kept, ",
                    seen.ended_sessions(), " of ", seen.count->sessions,
-                   ", and gmbd, pid ", pid,
-                   ", does not end them: is it stopped (kill -CONT ", pid,
-                   "), or its machine overloaded?"));
+                   ", and gmbd, ", name, ", does not end them: is it stopped",
+                   pid > 0 ? absl::StrCat(" (kill -CONT ", pid, ")") : "",
+                   ", or its machine overloaded?"));
 }
 
 v1::Finding FindingOf(const KeeperLook& seen, const std::string& socket) {
@@ -98,10 +99,13 @@ v1::Finding FindingOf(const KeeperLook& seen, const std::string& socket) {
     case KeeperStatus::Broker::kHungUp:
       return MakeFinding(
           v1::Finding::PROBLEM, kSubject,
-          absl::StrCat("gmbd, pid ", status.broker_pid,
-                       ", has hung up on its keeper and lives, so that no "
-                       "other one can take over: end it (kill -KILL ",
-                       status.broker_pid, ")"));
+          absl::StrCat(
+              "gmbd, ", BrokerName(status),
+              ", has hung up on its keeper and lives, so that no other one can "
+              "take over: end it ",
+              status.broker_pid > 0
+                  ? absl::StrCat("(kill -KILL ", status.broker_pid, ")")
+                  : "by restarting its container or its pod"));
     case KeeperStatus::Broker::kServed:
       return OfServed(seen);
     case KeeperStatus::Broker::kNone:

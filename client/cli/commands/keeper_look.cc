@@ -1,10 +1,16 @@
 // The questions of `gmb keeper status` and `gmb doctor` to a keeper.
 #include "client/cli/commands/keeper_look.h"
 
+#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "keeper/wire/frame.h"
 
 namespace gmb::cli {
+
+std::string BrokerName(const keeper::KeeperStatus& status) {
+  return status.broker_pid > 0 ? absl::StrCat("pid ", status.broker_pid)
+                               : "in another pid namespace";
+}
 
 absl::StatusOr<KeeperLook> LookAtKeeper(keeper::KeeperLink* link) {
   GMB_ASSIGN_OR_RETURN(

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "keeper/link/keeper_link.h"
@@ -20,6 +21,9 @@ struct KeeperLook {
     return count.has_value() ? count->sessions - count->living_sessions : 0;
   }
 };
+
+// The broker's pid as the keeper sees it, in words: "pid 4711".
+[[nodiscard]] std::string BrokerName(const keeper::KeeperStatus& status);
 
 // `link` may be broken afterwards.
 [[nodiscard]] absl::StatusOr<KeeperLook> LookAtKeeper(keeper::KeeperLink* link);
