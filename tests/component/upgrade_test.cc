@@ -1,6 +1,8 @@
 // `gmb upgrade`: another gmbd in the place of the one that runs, under load, and
 // the same one again where the new one does not do.
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
@@ -15,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/unique_fd.h"
 #include "client/session/broker_process.h"
 #include "nlohmann/json.hpp"
 #include "tests/component/restart_fixture.h"
@@ -243,6 +246,24 @@ TEST_F(UpgradeTest, WhereNeitherStartsAllWaitsForOneThatDoes) {
   EXPECT_EQ(Upgrade({}).exit_code, 3) << "there is nothing to upgrade";
   StartBroker(Options());  // with the file that it had
   ExpectHeld();
+}
+
+// As with `flock LOCK gmb upgrade`.
+TEST_F(UpgradeTest, TheNewOneHasNoneOfTheFilesThatTheCommandWasStartedWith) {
+  const auto lock = [file = Directory() + "/lock"] {
+    base::UniqueFd fd(::open(file.c_str(), O_RDWR | O_CREAT, 0600));
+    return ::flock(fd.get(), LOCK_EX | LOCK_NB) == 0 ? std::move(fd)
+                                                     : base::UniqueFd();
+  };
+  {
+    const base::UniqueFd inherited = lock();
+    ASSERT_TRUE(inherited.valid());
+    const Said said = Upgrade({"--wait", "2m"});
+    ASSERT_EQ(said.exit_code, 0) << said.err;
+  }
+  EXPECT_EQ(broker().program().AwaitExit(), 0);
+  EXPECT_NE(Serving(), 0);
+  EXPECT_TRUE(lock().valid()) << "the broker has it";
 }
 
 // The command is gone before the new program serves, which goes on or not.

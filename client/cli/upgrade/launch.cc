@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/close_range.h>
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -64,6 +65,12 @@ bool TakeRights(const Rights& rights) {
          ::syscall(SYS_setresuid, rights.uid, rights.uid, rights.uid) == 0;
 }
 
+// The exec closes the files that this process was started with, such as the lock
+// of flock(1); not so on Linux before 5.11.
+void KeepStdioAlone() {
+  (void)::syscall(SYS_close_range, STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
+}
+
 // In the child, which shares memory with nobody, but may have been forked while
 // another thread held a lock: system calls alone.
 [[noreturn]] void Become(const Prepared& prepared) {
@@ -77,6 +84,7 @@ bool TakeRights(const Rights& rights) {
       (!launch.rights.has_value() || TakeRights(*launch.rights)) &&
       (launch.directory.empty() || ::chdir(launch.directory.c_str()) == 0);
   if (ready) {
+    KeepStdioAlone();
     ::pthread_sigmask(SIG_SETMASK, &launch.mask, nullptr);
     ::execve(prepared.path.c_str(), prepared.arguments.data(),
              prepared.environment.data());
