@@ -39,10 +39,12 @@ absl::StatusOr<ExitCode> Drain(Context& context, const DrainOptions& options) {
   }
   GMB_RETURN_IF_ERROR(Tell(broker, kDrain));
   if (!AwaitDeath(broker.pidfd.get(), options.wait)) {
-    return absl::DeadlineExceededError(
-        absl::StrCat("gmbd, pid ", broker.pid,
-                     ", is still draining, and goes on: wait longer with "
-                     "--wait, or lower its drain_deadline"));
+    return absl::DeadlineExceededError(absl::StrCat(
+        "gmbd, pid ", broker.pid,
+        ", is still draining, and goes on: wait longer with "
+        "--wait, or have SIGTERM end its sessions at once: systemctl "
+        "stop, or kill ",
+        broker.pid));
   }
   if (context.json) {
     context.PrintJson(Json{{"pid", broker.pid}, {"stopped", true}});
@@ -67,8 +69,8 @@ void AddDrainCommand(CLI::App* app, Action* chosen) {
       "Nothing more is granted, every session is asked to end, and those that "
       "are left\nat the broker's drain_deadline are ended. Then gmbd stops, "
       "whatever its on_stop\nsays, and its keeper is emptied. gmbd exits with "
-      "4, after which its systemd unit\ndoes not start it again. A second "
-      "SIGTERM to gmbd ends the sessions at once.\n\n"
+      "4, after which its systemd unit\ndoes not start it again. A SIGTERM "
+      "meanwhile ends the sessions at once.\n\n"
       "Run as gmbd's user, or root. To stop one pool alone: gmb pool drain. To "
       "see one\ntenant off: gmb tenant delete --wait.\n\n"
       "Example: gmb drain --yes");

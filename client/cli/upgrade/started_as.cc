@@ -200,6 +200,19 @@ std::vector<std::string> UnitOf(const BrokerProcess& broker) {
   return {};
 }
 
+// The kernel ends a pid namespace with its first process: the one that is to
+// start the next broker, too.
+absl::Status CheckNotFirst(const BrokerProcess& broker) {
+  const std::vector<std::string> pids = FieldOf(broker, "NSpid:");
+  if (pids.empty() || pids.back() != "1") return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "nothing was changed: gmbd, pid ", broker.pid,
+      ", is the first process of its container, and with that one the kernel "
+      "ends all others in there, the next gmbd among them. Have whoever runs "
+      "the container start one of another image in its place; with on_stop: "
+      "detach its stop leaves all to that"));
+}
+
 absl::Status CheckNoContainer(const BrokerProcess& broker) {
   for (const char* const kind : {"ns/mnt", "ns/pid", "ns/user"}) {
     const std::string its = LinkAt(InProc(broker, kind));
@@ -237,7 +250,10 @@ absl::StatusOr<StartedAs> ReadStartedAs(const BrokerProcess& broker) {
                                  .value_or(std::vector<std::string>());
   launch.directory = LinkAt(InProc(broker, "cwd"));
   as.unit = UnitOf(broker);
-  if (as.unit.empty()) GMB_RETURN_IF_ERROR(CheckNoContainer(broker));
+  if (as.unit.empty()) {
+    GMB_RETURN_IF_ERROR(CheckNotFirst(broker));
+    GMB_RETURN_IF_ERROR(CheckNoContainer(broker));
+  }
   for (int fd = 0; fd < 3; ++fd) {
     as.stdio[fd] = OutputOf(broker, fd);
     launch.stdio[fd] = as.stdio[fd].get();

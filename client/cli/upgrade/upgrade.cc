@@ -55,6 +55,20 @@ bool Answers(const std::string& socket_dir) {
   return admin.ok() && admin->GetStatus(v1::GetStatusRequest()).ok();
 }
 
+// One that drains ends its sessions and empties its keeper, whatever it is told.
+absl::Status CheckNotDraining(const std::string& socket_dir, pid_t pid) {
+  const absl::StatusOr<AdminClient> admin = AdminClient::Connect(socket_dir);
+  if (!admin.ok()) return absl::OkStatus();  // it is not known
+  const auto status = admin->GetStatus(v1::GetStatusRequest());
+  if (!status.ok() || !status->draining()) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "nothing was changed: gmbd, pid ", pid,
+      ", drains, and all sessions end with it. Start the new program after "
+      "that: gmb drain waits for the end, and SIGTERM brings it about at once: "
+      "systemctl stop, or kill ",
+      pid));
+}
+
 // The pid of the one that serves. ABORTED: it is one that something else has
 // started.
 absl::StatusOr<pid_t> AwaitServing(const absl::Status& started,
@@ -111,6 +125,7 @@ absl::StatusOr<Upgrade> Upgrade::Of(const std::string& socket_dir,
   GMB_ASSIGN_OR_RETURN(internal::BrokerProcess broker,
                        internal::FindBrokerProcess(socket_dir));
   GMB_RETURN_IF_ERROR(CheckUnderstands(broker, kDetach));
+  GMB_RETURN_IF_ERROR(CheckNotDraining(socket_dir, broker.pid));
   GMB_ASSIGN_OR_RETURN(StartedAs as, ReadStartedAs(broker));
   Upgrade upgrade(socket_dir, std::move(broker), std::move(as));
   std::error_code error;
@@ -161,6 +176,8 @@ absl::StatusOr<std::string> Upgrade::Check() const {
 absl::StatusOr<Upgrade::Done> Upgrade::Carry(absl::Duration wait) const {
   const std::unique_ptr<Successor> next =
       as_.unit.empty() ? ByProcess(as_, NewLaunch()) : ByUnit(as_);
+  // The check of the new program has taken its time.
+  GMB_RETURN_IF_ERROR(CheckNotDraining(socket_dir_, broker_.pid));
   GMB_RETURN_IF_ERROR(next->Save());
   const Undisturbed undisturbed;
   const absl::Time start = absl::Now();

@@ -1,0 +1,86 @@
+// Brokers that `gmb upgrade` leaves alone.
+#include <signal.h>
+
+#include <string>
+
+#include "client/session/broker_process.h"
+#include "tests/component/pid_namespace.h"
+#include "tests/component/restart_fixture.h"
+
+namespace gmb::component {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class UpgradeRefusedTest : public RestartFixture {
+ protected:
+  [[nodiscard]] pid_t Serving() const {
+    const auto found = internal::FindBrokerProcess(SocketDir());
+    return found.ok() ? found->pid : 0;
+  }
+};
+
+TEST_F(UpgradeRefusedTest, OneThatDrains) {
+  BrokerOptions options = Options();
+  options.drain_deadline = "10m";
+  BrokerProcess drained(Directory(), options);
+  const auto admin = drained.AwaitServing();
+  ASSERT_NE(admin, nullptr) << drained.Log();
+  v1::SetTenantRequest tenant;
+  tenant.set_name("a");
+  tenant.mutable_limit()->set_fraction(1);
+  ASSERT_TRUE(admin->SetTenant(tenant).ok());
+  auto client = ConnectAs("a");
+  const auto drain = StartGmb("drain", {"drain", "--yes", "--wait", "10m"});
+  ASSERT_TRUE(Await([&] {
+    const auto status = admin->GetStatus(v1::GetStatusRequest());
+    return status.ok() && status->draining();
+  }));
+  // A second one waits as the first one does.
+  const Said again = Gmb({"drain", "--yes", "--wait", "100ms"});
+  EXPECT_EQ(again.exit_code, 3) << again.err;
+  EXPECT_THAT(again.err,
+              AllOf(HasSubstr("still draining"),
+                    HasSubstr(absl::StrCat("kill ", drained.program().pid())),
+                    Not(HasSubstr("drain_deadline"))));
+  for (const std::string word : {"--check", "--wait=10s"}) {
+    const Said refused = Gmb({"upgrade", word});
+    EXPECT_EQ(refused.exit_code, 1) << refused.err;
+    EXPECT_THAT(refused.err,
+                AllOf(HasSubstr("nothing was changed"), HasSubstr("drains")));
+  }
+  client.reset();
+  EXPECT_EQ(drain->AwaitExit(), 0) << drain->Err();
+  EXPECT_EQ(drained.program().AwaitExit(), 4) << drained.Log();
+  EXPECT_EQ(Serving(), 0) << "nobody was to start another one";
+}
+
+// It would take the command with it, and the broker that follows.
+TEST_F(UpgradeRefusedTest, OneThatIsTheFirstProcessOfAContainer) {
+  if (!MayMakePidNamespaces(Directory()))
+    GTEST_SKIP() << "no pid namespaces for this user";
+  BrokerOptions options = Options();
+  options.wrapper = InPidNamespace();
+  StartBroker(options);
+  const pid_t first = FirstOf(broker().program());
+  Program inside(
+      Directory(), "inside",
+      {"nsenter", absl::StrCat("--target=", first), "--pid", "--mount",
+       GMB_PROGRAM, "--socket-dir", SocketDir(), "upgrade"});
+  EXPECT_EQ(inside.AwaitExit(), 1);
+  EXPECT_THAT(inside.Err(),
+              AllOf(HasSubstr("nothing was changed: gmbd, pid 1,"),
+                    HasSubstr("whoever runs the container")));
+  const Said outside = Gmb({"upgrade"});
+  EXPECT_EQ(outside.exit_code, 1);
+  EXPECT_THAT(outside.err, HasSubstr("whoever runs the container"));
+  EXPECT_EQ(Serving(), first);
+  EXPECT_THAT(broker().Log(), Not(HasSubstr(" detached ")));
+  ::kill(first, SIGTERM);
+  EXPECT_EQ(broker().program().AwaitExit(), 0) << broker().Log();
+}
+
+}  // namespace
+}  // namespace gmb::component
