@@ -1,6 +1,9 @@
 // Brokers that `gmb upgrade` leaves alone.
 #include <signal.h>
+#include <sys/stat.h>
 
+#include <fstream>
+#include <memory>
 #include <string>
 
 #include "client/session/broker_process.h"
@@ -16,6 +19,19 @@ using ::testing::Not;
 
 class UpgradeRefusedTest : public RestartFixture {
  protected:
+  // A drain lasts until the client, of the tenant a, has gone.
+  std::unique_ptr<Client> StartWithAClient() {
+    BrokerOptions options = Options();
+    options.drain_deadline = "10m";
+    StartBroker(options);
+    MakeTenant("a");
+    return ConnectAs("a");
+  }
+  void ExpectDrained() {
+    EXPECT_EQ(broker().program().AwaitExit(), 4) << broker().Log();
+    EXPECT_EQ(Serving(), 0) << "nobody was to start another one";
+    StartBroker(Options());  // which the end of the test stops
+  }
   [[nodiscard]] pid_t Serving() const {
     const auto found = internal::FindBrokerProcess(SocketDir());
     return found.ok() ? found->pid : 0;
@@ -23,27 +39,15 @@ class UpgradeRefusedTest : public RestartFixture {
 };
 
 TEST_F(UpgradeRefusedTest, OneThatDrains) {
-  BrokerOptions options = Options();
-  options.drain_deadline = "10m";
-  BrokerProcess drained(Directory(), options);
-  const auto admin = drained.AwaitServing();
-  ASSERT_NE(admin, nullptr) << drained.Log();
-  v1::SetTenantRequest tenant;
-  tenant.set_name("a");
-  tenant.mutable_limit()->set_fraction(1);
-  ASSERT_TRUE(admin->SetTenant(tenant).ok());
-  auto client = ConnectAs("a");
+  auto client = StartWithAClient();
   const auto drain = StartGmb("drain", {"drain", "--yes", "--wait", "10m"});
-  ASSERT_TRUE(Await([&] {
-    const auto status = admin->GetStatus(v1::GetStatusRequest());
-    return status.ok() && status->draining();
-  }));
+  ASSERT_TRUE(Await([&] { return Status().draining(); }));
   // A second one waits as the first one does.
   const Said again = Gmb({"drain", "--yes", "--wait", "100ms"});
   EXPECT_EQ(again.exit_code, 3) << again.err;
   EXPECT_THAT(again.err,
               AllOf(HasSubstr("still draining"),
-                    HasSubstr(absl::StrCat("kill ", drained.program().pid())),
+                    HasSubstr(absl::StrCat("kill ", broker().program().pid())),
                     Not(HasSubstr("drain_deadline"))));
   for (const std::string word : {"--check", "--wait=10s"}) {
     const Said refused = Gmb({"upgrade", word});
@@ -53,8 +57,25 @@ TEST_F(UpgradeRefusedTest, OneThatDrains) {
   }
   client.reset();
   EXPECT_EQ(drain->AwaitExit(), 0) << drain->Err();
-  EXPECT_EQ(drained.program().AwaitExit(), 4) << drained.Log();
-  EXPECT_EQ(Serving(), 0) << "nobody was to start another one";
+  ExpectDrained();
+}
+
+TEST_F(UpgradeRefusedTest, OneThatBeginsToDrainWhileTheNewProgramIsProven) {
+  auto client = StartWithAClient();
+  const std::string program = Directory() + "/gmbd-new";
+  const std::string gmb =
+      absl::StrCat(GMB_PROGRAM, " --socket-dir ", SocketDir());
+  std::ofstream(program)
+      << "#!/bin/sh\n"
+      << gmb << " drain --yes --wait 0s\nwhile " << gmb
+      << " status -q; do sleep 0.02; done\necho it could take over\n";
+  ::chmod(program.c_str(), 0700);
+  const Said refused = Gmb({"upgrade", "--binary", program});
+  EXPECT_EQ(refused.exit_code, 1) << refused.err;
+  EXPECT_THAT(refused.err,
+              AllOf(HasSubstr("nothing was changed"), HasSubstr("drains")));
+  client.reset();
+  ExpectDrained();
 }
 
 // It would take the command with it, and the broker that follows.
