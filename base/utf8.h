@@ -31,6 +31,16 @@ inline size_t Utf8Length(absl::string_view text) {
   return length;
 }
 
+// The front of `text`, which is UTF-8: at most so many bytes, and no part of a
+// character.
+inline absl::string_view Utf8Front(absl::string_view text, size_t most) {
+  if (text.size() <= most) return text;
+  size_t end = most;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80)
+    --end;
+  return text.substr(0, end);
+}
+
 }  // namespace gmb::base
 
 #endif  // GMB_BASE_UTF8_H_

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "base/utf8.h"
 
 namespace gmb::broker {
 namespace {
@@ -20,12 +21,8 @@ constexpr size_t kStep = size_t{2} << 10;
 
 void Shorten(std::string* message) {
   if (message->size() <= AnswerLog::kMostMessageBytes) return;
-  // Not within a character.
-  size_t end = AnswerLog::kMostMessageBytes;
-  while (end > 0 &&
-         (static_cast<unsigned char>((*message)[end]) & 0xc0) == 0x80)
-    --end;
-  message->resize(end);
+  message->resize(
+      base::Utf8Front(*message, AnswerLog::kMostMessageBytes).size());
   absl::StrAppend(message, "...");
 }
 

@@ -10,7 +10,6 @@
 #include "broker/machine/news.h"
 #include "broker/machine/recorder.h"
 #include "broker/machine/wire_form.h"
-#include "proto/error_status.h"
 
 namespace gmb::broker {
 namespace {
@@ -145,7 +144,7 @@ void LeaseMover::OnUnmapped(Session* session, const v1::Unmapped& unmapped,
   mapping->answer_by = quota::Instant::Max();
   if (unmapped.has_error()) {
     if (mapping->refusals++ == 0) mapping->refused_since = turn.now();
-    host_.Fail(lease, proto::FromWireError(unmapped.error()), turn);
+    host_.Fail(lease, FromClient(unmapped.error()), turn);
   } else {
     mapping->unmapped = true;
     mapping->refusals = 0;

@@ -151,7 +151,7 @@ void LeaseMover::OnMapped(Session* session, const v1::Mapped& mapped,
   mapping->unmapped = mapped.has_error();
   index_.Touch(lease);
   absl::Status failed;
-  if (mapped.has_error()) failed = proto::FromWireError(mapped.error());
+  if (mapped.has_error()) failed = FromClient(mapped.error());
   if (lease->sharing->shared)
     return OnSharedMapped(session, lease, failed, turn);
   host_.Spoil(lease, failed);

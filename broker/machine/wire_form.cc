@@ -3,8 +3,12 @@
 #include "broker/machine/wire_form.h"
 
 #include <algorithm>
+#include <string>
 
+#include "absl/strings/string_view.h"
+#include "base/utf8.h"
 #include "broker/machine/state.h"
+#include "proto/error_status.h"
 
 namespace gmb::broker {
 namespace {
@@ -104,6 +108,16 @@ google::protobuf::Timestamp ToProto(absl::Time time) {
 google::protobuf::Duration ToProto(quota::Nanoseconds duration) {
   return SecondsAndNanos<google::protobuf::Duration>(
       std::max<int64_t>(0, duration.count()));
+}
+
+absl::Status FromClient(const v1::Error& error) {
+  v1::Error kept;
+  kept.set_code(error.code());
+  const absl::string_view why = error.message().empty()
+                                    ? "the client does not say why"
+                                    : absl::string_view(error.message());
+  kept.set_message(std::string(base::Utf8Front(why, kMostErrorBytes)));
+  return proto::FromWireError(kept);
 }
 
 v1::BrokerMessage AnswerTo(uint64_t client_id) {

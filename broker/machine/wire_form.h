@@ -1,8 +1,10 @@
 #ifndef GMB_BROKER_MACHINE_WIRE_FORM_H_
 #define GMB_BROKER_MACHINE_WIRE_FORM_H_
 
+#include <cstddef>
 #include <cstdint>
 
+#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "broker/machine/lease.h"
 #include "device/handle.h"
@@ -32,6 +34,12 @@ struct State;
 [[nodiscard]] google::protobuf::Timestamp ToProto(absl::Time time);
 // Negative durations are sent as 0.
 [[nodiscard]] google::protobuf::Duration ToProto(quota::Nanoseconds duration);
+
+// The error that a client sends, whose words are copied into the answers of
+// others that wait for the same, and stay with the lease: few of them are kept,
+// and nothing else that it has sent.
+inline constexpr size_t kMostErrorBytes = 200;
+[[nodiscard]] absl::Status FromClient(const v1::Error& error);
 
 // The answer to a session's request, empty yet.
 [[nodiscard]] v1::BrokerMessage AnswerTo(uint64_t client_id);

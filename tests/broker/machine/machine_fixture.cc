@@ -345,10 +345,10 @@ void MachineFixture::Follow(SimClient* client) {
   }
 }
 
-void MachineFixture::RefuseMoves(SimClient* client) {
+void MachineFixture::RefuseMoves(SimClient* client, const std::string& why) {
   v1::Error error;
   error.set_code(13);
-  error.set_message("it will not");
+  error.set_message(why);
   while (!client->moves.empty()) {
     const v1::BrokerMessage move = client->moves.front();
     client->moves.pop_front();

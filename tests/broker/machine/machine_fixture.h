@@ -130,7 +130,7 @@ class MachineFixture : public testing::Test {
   void Trimmed(SimClient* client, bool busy = false);
   // Answers the moves that it was told: as they ask, or with an error.
   void Follow(SimClient* client);
-  void RefuseMoves(SimClient* client);
+  void RefuseMoves(SimClient* client, const std::string& why = "it will not");
   void NewStream(SimClient* client);
 
   // The request's fate: "nothing", "waits", "granted", "attached",

@@ -2,6 +2,8 @@
 // runs found.
 #include <chrono>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "gtest/gtest.h"
 #include "tests/broker/machine/machine_fixture.h"
@@ -89,6 +91,45 @@ TEST_F(MachineRestoreTest, LeaseOfOneThatDidNotAnswerIsSoftAgainWhenItHasLeft) {
   RunCopies(/*fail=*/true);
   ASSERT_EQ(Where(lease), "mapped");
   EXPECT_FALSE(IsHard(lease));
+}
+
+// It is copied into the answer of each of them, and stays with the lease.
+TEST_F(MachineRestoreTest, LittleOfWhatAClientSaysWentWrongReachesItsGroup) {
+  SimClient* holder = Parked("a", "g");
+  const quota::LeaseId lease = Lease(holder, 20);
+  SimClient* member = Parked("a", "g");
+  Evict();
+  ASSERT_EQ(Where(lease), "evicted");
+  const uint64_t of_holder = Restore(holder);
+  const uint64_t of_member = Restore(member);
+  RunDevice();
+  RunCopies();
+  // A character of two bytes lies across the 200th.
+  RefuseMoves(holder,
+              std::string(199, 'x') + "\xc3\xa4" + std::string(7'800, 'y'));
+  for (const auto& [client, id] :
+       {std::pair(holder, of_holder), std::pair(member, of_member)}) {
+    ASSERT_EQ(Outcome(client, id), "DEVICE_ERROR");
+    const v1::BrokerMessage answer = AnswerTo(client, id);
+    EXPECT_LT(answer.ByteSizeLong(), 1024u);
+    EXPECT_EQ(answer.error().message().substr(
+                  answer.error().message().find(": x") + 2),
+              std::string(199, 'x'));
+  }
+  const std::vector<v1::Event> failed = Events("restore_failed");
+  ASSERT_EQ(failed.size(), 1u);
+  EXPECT_LT(failed[0].ByteSizeLong(), 1024u);
+}
+
+TEST_F(MachineRestoreTest, LittleOfWhyAClientDoesNotUnmapIsKept) {
+  SimClient* holder = Parked("a");
+  const quota::LeaseId lease = Lease(holder, 20);
+  Reclaim("a");
+  RunCopies();
+  RefuseMoves(holder, std::string(8'000, 'x'));
+  ASSERT_EQ(Where(lease), "mapped");
+  EXPECT_EQ(state().LeaseAt(lease).copy->moved.message().size(), 200u);
+  EXPECT_EQ(Events("evict_failed").at(0).message().size(), 200u);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <limits>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -41,6 +42,22 @@ TEST(WireFormTest, AClientsWaitIsCutToBetweenNothingAndAnHour) {
   };
   for (const auto& [asked, wait] : rows)
     EXPECT_EQ(SaneWait(asked), wait) << asked.ShortDebugString();
+}
+
+TEST(WireFormTest, AClientsErrorIsItsCodeAndTheFrontOfItsWords) {
+  v1::Error error;
+  error.set_code(static_cast<int>(absl::StatusCode::kResourceExhausted));
+  error.set_message(std::string(199, 'x') + "\xc3\xa4\xc3\xa4");
+  error.mutable_detail()->set_field(std::string(8'000, 'y'));
+  EXPECT_EQ(FromClient(error),
+            absl::ResourceExhaustedError(std::string(199, 'x')));
+  error.set_message(std::string(198, 'x') + "\xc3\xa4\xc3\xa4");
+  EXPECT_EQ(FromClient(error),
+            absl::ResourceExhaustedError(std::string(198, 'x') + "\xc3\xa4"));
+  error.set_message(std::string(198, 'x') + "\xf0\x9f\x98\x80");
+  EXPECT_EQ(FromClient(error),
+            absl::ResourceExhaustedError(std::string(198, 'x')));
+  EXPECT_EQ(FromClient({}), absl::UnknownError("the client does not say why"));
 }
 
 TEST(WireFormTest, EachReasonOfTheEngineHasTheWiresName) {
