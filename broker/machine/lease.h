@@ -79,6 +79,7 @@ struct ReclaimEntry {
   bool comes = false;    // on its way back
   bool awaits = false;   // a pause, and will come then
   bool overdue = false;  // a client has not answered in time, or refuses
+  bool own = false;      // of one session alone, which has it
   quota::Instant answer_by = quota::Instant::Max();
 
   friend bool operator==(const ReclaimEntry&, const ReclaimEntry&) = default;

@@ -148,8 +148,12 @@ Look::Found Look::MakePlan(const State& state, const quota::Demand& demand,
   });
   Candidates candidates = candidates_;
   Merge(added_, &candidates.leases);
-  Found found{PlanAmong(state, demand, now, candidates), candidates.any_busy,
-              of_the_rest};
+  PlanMade made = PlanAmong(state, demand, now, candidates);
+  Found found{.plan = std::move(made.plan),
+              .any_busy = candidates.any_busy,
+              .of_the_rest = of_the_rest,
+              .looks = made.looks,
+              .trimmers_from = made.trimmers_from};
   found.plan.retry_at = std::min(found.plan.retry_at, candidates.retry_at);
   return found;
 }

@@ -116,6 +116,9 @@ class Look {
     // It is of what an earlier look has left, which had no room for all: an empty
     // one says nothing.
     bool of_the_rest = false;
+    // See PlanMade.
+    uint64_t looks = 0;
+    uint64_t trimmers_from = 0;
   };
   // `demand`: as it is by now.
   [[nodiscard]] Found MakePlan(const State& state, const quota::Demand& demand,

@@ -75,6 +75,7 @@ struct PoolPlan {
   quota::Instant replan_at = quota::Instant::Max();
   // A request lacked bytes there last; none: none ever did.
   std::optional<quota::Instant> lacked_at;
+  uint64_t trimmers_from = 0;  // the session that TrimmerRows begin with
   // Of requests that lack bytes: Demand::trim_by.
   absl::flat_hash_map<quota::RequestId, quota::Instant> trim_by;
 };

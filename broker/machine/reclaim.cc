@@ -56,7 +56,7 @@ bool Reclaimer::ServeShortage(Pool* pool, quota::Instant now, Turn& turn) {
   const bool looks_on =
       its.look.under_way() && !lookout_.GoOn(&its.look, pool->id, now);
   if (looks_on && !its.look.plans_on()) return false;  // the next turn does
-  const quota::Plan plan = its.look.MakePlan(state_, demand, now).plan;
+  const quota::Plan plan = MakePlan(&its.look, demand, now).plan;
   RememberTrims(shortage->request, plan, pool);
   its.planned_bytes = shortage->lacking_bytes;
   its.replan_at = quota::Instant::Max();
@@ -72,6 +72,16 @@ bool Reclaimer::ServeShortage(Pool* pool, quota::Instant now, Turn& turn) {
   its.look.Wait(now, its.replan_at);
   its.replan_at = its.look.next_at();
   return false;
+}
+
+// Looks at sessions that could trim cost as much as those at leases.
+Look::Found Reclaimer::MakePlan(Look* look, const quota::Demand& demand,
+                                quota::Instant now) {
+  Look::Found found = look->MakePlan(state_, demand, now);
+  Pool& pool = state_.PoolAt(demand.needs.front().pool);
+  pool.plan.Edit({}).trimmers_from = found.trimmers_from;
+  lookout_.Spend(found.looks);
+  return found;
 }
 
 void Reclaimer::ForgetShortage(Pool* pool) {

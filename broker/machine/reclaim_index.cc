@@ -44,6 +44,8 @@ ReclaimEntry EntryOf(const State& state, const Lease& lease) {
       (lease.move->residence == Residence::kEvicting && !entry.overdue) ||
       IsOfDying(state, lease);
   entry.awaits = *lease.awaits_pause && !entry.comes;
+  entry.own = !lease.sharing->shared && !lease.life->doomed &&
+              lease.MappingOf(lease.request.session) != nullptr;
   for (const Mapping& mapping : lease.move->mappings) {
     if (mapping.asked && !mapping.overdue)
       entry.answer_by = std::min(entry.answer_by, mapping.answer_by);
@@ -87,6 +89,10 @@ bool ReclaimIndex::IsTrueOf(const State& state, const Lease& lease) const {
   if (EntryOf(state, lease) != *lease.reclaim) return false;
   const Listed& listed = ListedIn(lease.request.pool);
   const auto its = listed.find(lease.tenant);
+  const auto part = parts_.find(lease.request.pool);
+  const bool own = part != parts_.end() &&
+                   part->second.own.contains({lease.request.session, lease.id});
+  if (own != lease.reclaim->own) return false;
   return (its != listed.end() && its->second.contains(lease.id)) ==
          lease.reclaim->listed;
 }
@@ -99,6 +105,7 @@ void ReclaimIndex::Book(const Lease& lease, const ReclaimEntry& entry) {
     if (entry.overdue) ++sums->overdue;
   }
   if (entry.listed) part.listed[lease.tenant].insert(lease.id);
+  if (entry.own) part.own.emplace(lease.request.session, lease.id);
   if (entry.answer_by != quota::Instant::Max())
     answers_.emplace(entry.answer_by, lease.id);
 }
@@ -115,6 +122,7 @@ void ReclaimIndex::Unbook(const Lease& lease, const ReclaimEntry& entry) {
     its->second.erase(lease.id);
     if (its->second.empty()) part.listed.erase(its);
   }
+  if (entry.own) part.own.erase({lease.request.session, lease.id});
   if (entry.answer_by != quota::Instant::Max())
     answers_.erase({entry.answer_by, lease.id});
 }
@@ -127,6 +135,16 @@ const ReclaimIndex::Listed& ReclaimIndex::ListedIn(quota::PoolId pool) const {
   static const Listed& none = *new Listed;
   const auto part = parts_.find(pool);
   return part == parts_.end() ? none : part->second.listed;
+}
+
+std::optional<quota::LeaseId> ReclaimIndex::FirstOwn(quota::PoolId pool,
+                                                     uint64_t session) const {
+  const auto part = parts_.find(pool);
+  if (part == parts_.end()) return std::nullopt;
+  const auto first = part->second.own.lower_bound({session, quota::LeaseId{}});
+  if (first == part->second.own.end() || first->first != session)
+    return std::nullopt;
+  return first->second;
 }
 
 bool ReclaimIndex::HasOverdue(quota::PoolId pool,

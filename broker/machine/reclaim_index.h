@@ -43,6 +43,9 @@ class ReclaimIndex {
   [[nodiscard]] bool HasOverdue(quota::PoolId pool,
                                 quota::TenantId tenant) const;
 
+  // The session's first there that is not shared, on the device or away.
+  [[nodiscard]] std::optional<quota::LeaseId> FirstOwn(quota::PoolId pool,
+                                                       uint64_t session) const;
   // On their way back, those of dead sessions too; `pausing`: with what is to
   // be evicted once its session's pause has taken effect.
   [[nodiscard]] uint64_t IncomingBytes(quota::PoolId pool,
@@ -91,6 +94,7 @@ class ReclaimIndex {
     uint64_t gains = 0;
     absl::flat_hash_map<quota::TenantId, Sums> tenants;
     Listed listed;
+    absl::btree_set<std::pair<uint64_t, quota::LeaseId>> own;  // by session
   };
 
   void Mark(Sums& sums);

@@ -5,16 +5,13 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
 #include "broker/machine/backed.h"
 #include "broker/machine/lease_users.h"
+#include "broker/machine/trimmer_rows.h"
 
 namespace gmb::broker {
 
 namespace {
-
-// Of sessions that could trim, a plan sees so many.
-constexpr size_t kMostTrimmers = 128;
 
 quota::Contents ToQuota(v1::Contents contents) {
   switch (contents) {
@@ -63,38 +60,6 @@ void AddRefusals(const State& state, const Lease& lease, quota::LeaseRow* row) {
   }
 }
 
-// The bytes that the session could give back there, as it says, and those that
-// it was asked for.
-void AddTrims(const State& state, const Session& session, quota::Instant now,
-              quota::LeaseRow* row) {
-  if (session.trims->trim.has_value()) {
-    const Pool* pool = state.FindPool(session.trims->trim->device());
-    if (pool == nullptr || pool->id != row->pool ||
-        now >= session.trims->trim_by)
-      return;
-    const uint64_t bytes = session.trims->trim->bytes();
-    row->trimming_bytes =
-        bytes - std::min(bytes, session.trims->trim_given_bytes);
-    return;
-  }
-  const auto its = session.trims->trimmable.find(row->pool);
-  if (its == session.trims->trimmable.end()) return;
-  const auto back_off = session.trims->trim_back_off.find(row->pool);
-  const bool counts = back_off == session.trims->trim_back_off.end() ||
-                      now >= back_off->second.until;
-  if (counts) row->trimmable_bytes = its->second;
-}
-
-// Its first there; null: it has none.
-const Lease* FirstIn(const State& state, const Session& session,
-                     quota::PoolId pool) {
-  for (const quota::LeaseId id : *session.leases) {
-    const Lease& lease = state.LeaseAt(id);
-    if (!lease.sharing->shared && lease.request.pool == pool) return &lease;
-  }
-  return nullptr;
-}
-
 // Those that have not ended meanwhile.
 void AddLeases(const State& state, const std::vector<quota::LeaseId>& leases,
                quota::Instant now, ReclaimRows* rows) {
@@ -117,34 +82,6 @@ void AddTenants(const State& state, ReclaimRows* rows) {
   for (const auto& [tenant, pool] : keys) {
     const quota::TenantRow row = TenantRowOf(state, tenant, pool);
     if (row.resident_bytes > 0) rows->tenants.push_back(row);
-  }
-}
-
-// Sessions that say they could give something back, as rows of their own: their
-// leases are not taken by these.
-void AddTrimmers(const State& state, quota::PoolId pool, quota::Instant now,
-                 ReclaimRows* rows) {
-  absl::flat_hash_map<quota::LeaseId, size_t> row_of;
-  for (size_t i = 0; i < rows->leases.size(); ++i)
-    row_of[rows->leases[i].lease] = i;
-  size_t seen = 0;
-  for (const uint64_t id : *state.trimmers) {
-    if (++seen > kMostTrimmers) break;
-    const Session* session = state.sessions->Find(id);
-    if (session == nullptr) continue;
-    const Lease* lease = FirstIn(state, *session, pool);
-    if (lease == nullptr) continue;
-    const auto known = row_of.find(lease->id);
-    if (known != row_of.end()) {
-      AddTrims(state, *session, now, &rows->leases[known->second]);
-      continue;
-    }
-    quota::LeaseRow row = RowOf(state, *lease, now);
-    row.gate = quota::Gate::kOff;
-    // Nobody knows when one without a gate uses its memory.
-    if (!session->gate->on()) row.idle_since = {};
-    AddTrims(state, *session, now, &row);
-    rows->leases.push_back(std::move(row));
   }
 }
 
@@ -216,20 +153,25 @@ ReclaimRows RowsOf(const State& state,
   return rows;
 }
 
-quota::Plan PlanAmong(const State& state, const quota::Demand& demand,
-                      quota::Instant now, const Candidates& candidates,
-                      std::vector<quota::LeaseVerdict>* why) {
+PlanMade PlanAmong(const State& state, const quota::Demand& demand,
+                   quota::Instant now, const Candidates& candidates,
+                   std::vector<quota::LeaseVerdict>* why) {
+  const quota::PoolId pool = demand.needs.front().pool;
   ReclaimRows rows;
   AddLeases(state, candidates.leases, now, &rows);
-  AddTrimmers(state, demand.needs.front().pool, now, &rows);
+  TrimmerRows trimmers(state, pool, now, &rows.leases);
+  trimmers.Add(demand, state.PoolAt(pool).plan->trimmers_from);
   AddTenants(state, &rows);
-  return quota::MakePlan(
-      {.leases = rows.leases,
-       .tenants = rows.tenants,
-       .host_free_bytes = state.host_books->unreserved_bytes(),
-       .beyond_bytes = candidates.beyond_bytes,
-       .later_bytes = candidates.later_bytes},
-      demand, now, state.options.planner, why);
+  quota::Plan plan =
+      quota::MakePlan({.leases = rows.leases,
+                       .tenants = rows.tenants,
+                       .host_free_bytes = state.host_books->unreserved_bytes(),
+                       .beyond_bytes = candidates.beyond_bytes,
+                       .later_bytes = candidates.later_bytes},
+                      demand, now, state.options.planner, why);
+  return {.plan = std::move(plan),
+          .looks = trimmers.looks(),
+          .trimmers_from = trimmers.next()};
 }
 
 std::optional<quota::Shortage> ShortageIn(const State& state,

@@ -39,9 +39,14 @@ struct ReclaimRows {
 [[nodiscard]] ReclaimRows RowsOf(const State& state,
                                  const std::vector<quota::LeaseId>& leases,
                                  quota::Instant now);
+struct PlanMade {
+  quota::Plan plan;
+  uint64_t looks = 0;          // at sessions that could trim: TrimmerRows
+  uint64_t trimmers_from = 0;  // where the next plan begins with these
+};
 // A plan among those that come first; see Look. `why`: what was decided of
 // each, for people.
-[[nodiscard]] quota::Plan PlanAmong(
+[[nodiscard]] PlanMade PlanAmong(
     const State& state, const quota::Demand& demand, quota::Instant now,
     const Candidates& candidates,
     std::vector<quota::LeaseVerdict>* why = nullptr);

@@ -74,6 +74,8 @@ class Reclaimer {
   void SetTrimmable(Session* session, const v1::SetTrimmable& trimmable);
 
  private:
+  [[nodiscard]] Look::Found MakePlan(Look* look, const quota::Demand& demand,
+                                     quota::Instant now);
   // Whether a victim was taken at once.
   bool CarryOut(const quota::Plan& plan, quota::Instant now, Pool* pool,
                 Turn& turn);

@@ -125,7 +125,7 @@ bool Reclaimer::ServeOne(StandingDemand* standing, quota::Instant now,
   }
   if (look.under_way() && !lookout_.GoOn(&look, standing->pool, now))
     return false;
-  const Look::Found found = look.MakePlan(state_, demand, now);
+  const Look::Found found = MakePlan(&look, demand, now);
   return CarryOutStanding(standing, demand, found, incoming, turn);
 }
 

@@ -16,6 +16,10 @@ namespace {
 // until it has given the rest.
 constexpr quota::Nanoseconds kBackOff = std::chrono::seconds(10);
 
+// Of the devices that a SetTrimmable names, so many are read: few brokers have
+// more.
+constexpr int kMostDevicesNamed = 64;
+
 }  // namespace
 
 // The first plan that counts on trims says until when they are waited for.
@@ -108,16 +112,25 @@ void Reclaimer::OnTrimmed(Session* session, const v1::Trimmed& trimmed,
 
 void Reclaimer::SetTrimmable(Session* session,
                              const v1::SetTrimmable& trimmable) {
-  session->trims.Edit({}).trimmable.clear();
-  if (!session->trims->trim.has_value())
-    state_.trimmers.Edit({}).erase(session->id);
-  for (const auto& device : trimmable.devices()) {
+  auto& its = session->trims.Edit({}).trimmable;
+  const auto before = std::exchange(its, {});
+  const int devices = std::min(trimmable.devices_size(), kMostDevicesNamed);
+  for (int i = 0; i < devices; ++i) {
+    const auto& device = trimmable.devices(i);
     const Pool* pool = state_.FindPool(device.device());
     if (pool == nullptr || device.bytes() == 0) continue;
-    session->trims.Edit({}).trimmable[pool->id] =
-        std::min(device.bytes(), quota::kMaxPoolBytes);
+    its[pool->id] = std::min(device.bytes(), quota::kMaxPoolBytes);
+  }
+  if (!its.empty()) {
     state_.trimmers.Edit({}).insert(session->id);
-    index_.MarkChanged(pool->id, *session->tenant);
+  } else if (!session->trims->trim.has_value()) {
+    state_.trimmers.Edit({}).erase(session->id);
+  }
+  // Less than it said before helps nobody.
+  for (const auto& [pool, bytes] : its) {
+    const auto said = before.find(pool);
+    if (said == before.end() || said->second < bytes)
+      index_.MarkChanged(pool, *session->tenant);
   }
 }
 

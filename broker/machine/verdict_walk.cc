@@ -108,7 +108,7 @@ VerdictWalk::Found VerdictWalk::Finish(const State& state, quota::Instant now) {
                               .beyond_bytes = shortlist_.beyond_bytes(),
                               .later_bytes = shortlist_.later_bytes()};
   std::vector<quota::LeaseVerdict> why;
-  Found found{PlanAmong(state, demand_, now, candidates, &why), {}};
+  Found found{PlanAmong(state, demand_, now, candidates, &why).plan, {}};
   const absl::flat_hash_set<quota::LeaseId> chosen(candidates.leases.begin(),
                                                    candidates.leases.end());
   for (const quota::LeaseVerdict& one : why) {

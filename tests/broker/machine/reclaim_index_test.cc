@@ -67,6 +67,30 @@ TEST_F(ReclaimIndexTest, LeasesAreListedThatSomebodyMayTakeSomeTime) {
   EXPECT_FALSE(IsListed(lost));
 }
 
+TEST_F(ReclaimIndexTest, ASessionsFirstLeaseOfItsOwnIsNotOneThatIsShared) {
+  SimClient* client = Parked("a");
+  const auto first = [&] { return Index().FirstOwn(kPool, client->session); };
+  EXPECT_EQ(first(), std::nullopt);
+  const quota::LeaseId shared = Lease(client, 2, {.share_as = "x"});
+  EXPECT_EQ(first(), std::nullopt);
+  const quota::LeaseId one = Lease(client, 2);
+  const quota::LeaseId two = Lease(client, 2);
+  SimClient* other = Parked("a");
+  EXPECT_EQ(Outcome(other, Attach(other, "x")), "attached");
+  EXPECT_EQ(Index().FirstOwn(kPool, other->session), std::nullopt);
+  EXPECT_EQ(first(), one);
+  EXPECT_EQ(Index().FirstOwn(quota::PoolId{2}, client->session), std::nullopt);
+  Reclaim("a");
+  Work();
+  EXPECT_EQ(Where(one), "evicted");
+  EXPECT_EQ(first(), one) << "it is away, and the session's";
+  Release(client, one);
+  EXPECT_EQ(first(), two);
+  Release(client, two);
+  EXPECT_EQ(first(), std::nullopt);
+  Release(client, shared);
+}
+
 TEST_F(ReclaimIndexTest, WhatIsAwayIsNotListedUntilItIsBack) {
   SimClient* idle = Parked("a");
   const quota::LeaseId lease = Lease(idle, 4);
