@@ -52,7 +52,12 @@ void LeaseDesk::Make(const quota::Granted& granted,
   lease->life.Edit({}).since = turn.wall();
   mover_.AddUser(lease,
                  {.session = request.session, .request = request.client_id});
-  if (pools_.Take(lease, turn)) Announce(lease, turn);
+  if (pools_.Take(lease, turn)) {
+    Announce(lease, turn);
+  } else {
+    sessions_.OnMaking(&state_.SessionAt(request.session), request.client_id,
+                       lease->id);
+  }
   // The gate was turned on while it waited, or there is room by now.
   if (!request.soft) host_.Soften(*lease, turn);
 }
@@ -131,15 +136,17 @@ void LeaseDesk::Announce(Lease* lease, Turn& turn) {
 void LeaseDesk::MarkMapped(Session* session, const v1::Mapped& mapped) {
   Lease* lease = FindLease(state_, *session, mapped.lease_id());
   if (lease == nullptr || lease->life->state == v1::LeaseInfo::CREATING) return;
+  // Said again, it changes nothing, and costs no record.
+  if (lease->MappingOf(session->id)->mapped) return;
   lease->life.Edit({}).state = v1::LeaseInfo::MAPPED;
   mover_.MarkMapped(lease, *session);
 }
 
-void LeaseDesk::Cancel(const Session& session, quota::RequestId request) {
-  for (const quota::LeaseId id : *session.leases) {
-    Lease& lease = state_.LeaseAt(id);
-    if (lease.request.id == request) lease.life.Edit({}).cancelled = true;
-  }
+void LeaseDesk::Cancel(const PendingAnswer& asked) {
+  const auto lease = state_.leases->find(asked.being_made);
+  if (lease != state_.leases->end() &&
+      lease->second->request.id == asked.request)
+    lease->second->life.Edit({}).cancelled = true;
 }
 
 void LeaseDesk::EndLease(quota::LeaseId id, bool reuse, Turn& turn) {

@@ -133,7 +133,8 @@ void RequestDesk::Ask(const PendingAcquire& request, Turn& turn) {
 
 void RequestDesk::SoftenWaiting(Session* session, Turn& turn) {
   const auto waiting = session->talk->pending;
-  for (const auto& [client_id, request] : waiting) {
+  for (const auto& [client_id, unanswered] : waiting) {
+    const quota::RequestId request = unanswered.request;
     const auto asked = state_.pending->find(request);
     if (asked == state_.pending->end()) continue;  // being made
     // A grant that the engine has just decided on would be given back; one that
@@ -160,18 +161,19 @@ void RequestDesk::Cancel(Session* session, uint64_t client_id, Turn& turn) {
   }
   const auto it = session->talk->pending.find(client_id);
   if (it == session->talk->pending.end()) return;  // answered already
-  if (state_.pending->contains(it->second)) {
-    Withdraw(it->second, turn);
+  if (state_.pending->contains(it->second.request)) {
+    Withdraw(it->second.request, turn);
   } else {
-    leases_.Cancel(*session, it->second);
+    leases_.Cancel(it->second);
   }
 }
 
 void RequestDesk::WithdrawAll(Session* session, const absl::Status& why,
                               Turn& turn) {
-  const std::vector<std::pair<uint64_t, quota::RequestId>> waiting(
+  const std::vector<std::pair<uint64_t, PendingAnswer>> waiting(
       session->talk->pending.begin(), session->talk->pending.end());
-  for (const auto& [client_id, request] : waiting) {
+  for (const auto& [client_id, unanswered] : waiting) {
+    const quota::RequestId request = unanswered.request;
     const auto asked = state_.pending->find(request);
     if (asked == state_.pending->end()) continue;  // being made
     const PendingAcquire given_up = Forget(asked->first);
@@ -182,8 +184,8 @@ void RequestDesk::WithdrawAll(Session* session, const absl::Status& why,
 }
 
 void RequestDesk::ForgetSession(const Session& session, Turn& turn) {
-  for (const auto& [client_id, request] : session.talk->pending) {
-    const auto pending = state_.pending->find(request);
+  for (const auto& [client_id, unanswered] : session.talk->pending) {
+    const auto pending = state_.pending->find(unanswered.request);
     if (pending == state_.pending->end()) continue;
     sharing_.EndName(*session.tenant, Forget(pending->first), turn);
   }

@@ -20,12 +20,20 @@
 
 namespace gmb::broker {
 
+// An Acquire that is not answered.
+struct PendingAnswer {
+  quota::RequestId request;  // the engine's
+  // Its slabs are being made, or could not be: then it has ended. 0: it is not
+  // granted yet.
+  quota::LeaseId being_made;
+};
+
 // The talk with its client: answers, and requests that wait. The session
 // desk's.
 struct SessionTalk {
   uint64_t last_frame = 0;
   // Acquires that are not answered, by the client's request id.
-  absl::btree_map<uint64_t, quota::RequestId> pending;
+  absl::btree_map<uint64_t, PendingAnswer> pending;
   AnswerLog answers;
   bool terminating = false;  // is sent SIGKILL
   bool unkillable = false;   // the broker may not send it

@@ -58,6 +58,9 @@ class SessionDesk {
 
   // Of an Acquire, which is not answered until Answer.
   void Expect(Session* session, uint64_t client_id, quota::RequestId request);
+  // It is granted, and its lease's slabs are being made.
+  static void OnMaking(Session* session, uint64_t client_id,
+                       quota::LeaseId lease);
   // A Drop that was carried out.
   void OnDropped(Session* session, uint64_t client_id);
   void Answer(Session* session, v1::BrokerMessage answer, Turn& turn);

@@ -66,7 +66,15 @@ void SessionDesk::OnStream(uint64_t session_id, Turn& turn) {
 
 void SessionDesk::Expect(Session* session, uint64_t client_id,
                          quota::RequestId request) {
-  session->talk.Edit({}).pending[client_id] = request;
+  session->talk.Edit({}).pending[client_id] = {.request = request,
+                                               .being_made = {}};
+}
+
+void SessionDesk::OnMaking(Session* session, uint64_t client_id,
+                           quota::LeaseId lease) {
+  auto& pending = session->talk.Edit({}).pending;
+  const auto unanswered = pending.find(client_id);
+  if (unanswered != pending.end()) unanswered->second.being_made = lease;
 }
 
 // A request that is repeated on a new stream has no second effect.

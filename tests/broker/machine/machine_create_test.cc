@@ -38,6 +38,45 @@ TEST_F(MachineCreateTest, ACancelWhileSlabsAreMadeCountsWhenThatFails) {
   EXPECT_EQ(Waiting(), 0u) << "it waits on for what nobody wants";
 }
 
+// However many others the session has, and however often it says so.
+TEST_F(MachineCreateTest, TheLeaseThatIsBeingMadeIsFoundByItsRequest) {
+  const uint64_t other = Ask(client, 14);
+  const uint64_t id = Ask(client, 14);
+  const auto made_for = [&](uint64_t request) -> const ::gmb::broker::Lease& {
+    return state().LeaseAt(
+        SessionOf(client).talk->pending.at(request).being_made);
+  };
+  EXPECT_EQ(made_for(other).request.client_id, other);
+  EXPECT_EQ(made_for(id).request.client_id, id);
+  EXPECT_FALSE(made_for(id).life->cancelled);
+  for (int i = 0; i < 2; ++i) {
+    Cancel(client, id);
+    EXPECT_TRUE(made_for(id).life->cancelled);
+    EXPECT_FALSE(made_for(other).life->cancelled);
+  }
+  RunDevice();
+  EXPECT_EQ(Outcome(client, id), "granted");
+}
+
+TEST_F(MachineCreateTest, ACancelWhileSlabsAreMadeAgainIsOfTheNewLease) {
+  const uint64_t id = Ask(client, 14, {.wait = seconds(60)});
+  const auto being_made = [&] {
+    return SessionOf(client).talk->pending.at(id).being_made;
+  };
+  const quota::LeaseId first = being_made();
+  // A ready slab is given up first, and then it is tried anew.
+  for (int i = 0; i < 10 && being_made() == first; ++i) {
+    world.device(kPool).FailNextCreate(absl::ResourceExhaustedError("none"));
+    ASSERT_TRUE(world.StepDevice(kPool));
+  }
+  ASSERT_NE(being_made(), first);
+  EXPECT_EQ(Where(first), "gone");
+  Cancel(client, id);
+  EXPECT_TRUE(state().LeaseAt(being_made()).life->cancelled);
+  RunDevice();
+  EXPECT_EQ(Outcome(client, id), "granted");
+}
+
 // The client gives back what crosses its Cancel.
 TEST_F(MachineCreateTest, ACancelWhileSlabsAreMadeIsTooLateWhenThatSucceeds) {
   const uint64_t id = Ask(client, 14);

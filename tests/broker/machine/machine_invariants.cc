@@ -209,9 +209,16 @@ class Checker {
       Expect(state_.engine->IsWaiting(*session.waking->restoring),
              name + "its Restore is answered, and it waits");
     }
-    for (const auto& [client_id, request] : session.talk->pending) {
+    for (const auto& [client_id, unanswered] : session.talk->pending) {
+      const quota::RequestId request = unanswered.request;
       const auto pending = state_.pending->find(request);
-      if (pending == state_.pending->end()) continue;  // being made
+      if (pending == state_.pending->end()) {
+        const auto made = state_.leases->find(unanswered.being_made);
+        Expect(session.talk->ended || (made != state_.leases->end() &&
+                                       made->second->request.id == request),
+               name + "its Acquire does not wait, and no lease is being made");
+        continue;
+      }
       Expect(state_.engine->IsWaiting(request) !=
                  pending->second.ask_again_at.has_value(),
              name + "its Acquire is answered, and it waits");

@@ -108,6 +108,25 @@ TEST_F(RecorderWorldTest, TheNextBlockIsTakenBeforeTheLastOneIsUsedUp) {
   EXPECT_LE(Head().lease_ids_until, first.lease_ids_until + kBlock);
 }
 
+// A client may say it as often as it likes.
+TEST_F(RecorderWorldTest, ALeaseThatIsSaidToBeMappedAgainIsNotWrittenAgain) {
+  SimClient* client = Parked("a");
+  const quota::LeaseId lease = Lease(client, 4);
+  v1::ClientMessage mapped;
+  mapped.mutable_mapped()->set_lease_id(lease.value);
+  const auto written = [&] {
+    size_t leases = 0;
+    world.Do("mapped", [&](Turn& turn) {
+      world.machine().HandleMessage(client->session, mapped, turn);
+      leases = state().record_news->leases.size();
+    });
+    return leases;
+  };
+  EXPECT_EQ(written(), 1u);
+  EXPECT_EQ(state().LeaseAt(lease).life->state, v1::LeaseInfo::MAPPED);
+  EXPECT_EQ(written(), 0u);
+}
+
 TEST_F(RecorderWorldTest, WhatATurnChangedIsWrittenAsItIsAtItsEnd) {
   SimClient* client = Parked("a");
   const quota::LeaseId lease = Lease(client, 4);
