@@ -66,6 +66,14 @@ absl::StatusOr<std::variant<ProvedHello, AskedStream>> Greeting::OnPacket(
   v1::ClientFrame frame;
   if (!packet.fds.empty())
     return proto::MakeError(v1::BAD_REQUEST, "a first frame carries no fds");
+  if (packet.bytes.size() > kMaxFirstBytes) {
+    return proto::MakeError(
+        v1::BAD_REQUEST,
+        absl::StrCat("the first frame of a client is a Hello, or an "
+                     "OpenStream, of at most ",
+                     kMaxFirstBytes, " bytes; this one has ",
+                     packet.bytes.size()));
+  }
   if (!frame.ParseFromString(packet.bytes) ||
       !(frame.has_hello() || frame.has_open_stream())) {
     return proto::MakeError(

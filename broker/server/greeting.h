@@ -35,6 +35,8 @@ class Greeting {
   static constexpr size_t kNonceBytes = 16;
   static constexpr size_t kMaxProgramBytes = 64;
   static constexpr size_t kMaxTenantTokenBytes = 256;
+  // Of a first packet, which is a stranger's: a Hello has some 400 at the most.
+  static constexpr size_t kMaxFirstBytes = 1024;
 
   // `peer`: the SO_PEERCRED of the socket.
   static absl::StatusOr<Greeting> Start(const ipc::PeerCredentials& peer);

@@ -57,7 +57,8 @@ absl::StatusOr<uint64_t> ParseSlabsAck(const ipc::Packet& packet) {
   v1::ClientFrame frame;
   if (!packet.fds.empty())
     return proto::MakeError(v1::BAD_REQUEST, "sent fds; a client sends none");
-  if (!frame.ParseFromString(packet.bytes) || !frame.has_slabs_ack()) {
+  if (packet.bytes.size() > kMaxAckBytes ||
+      !frame.ParseFromString(packet.bytes) || !frame.has_slabs_ack()) {
     return proto::MakeError(v1::BAD_REQUEST,
                             "sent something else than a SlabsAck");
   }

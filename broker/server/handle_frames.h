@@ -30,6 +30,7 @@ inline constexpr uint32_t kGateLayout = 1;
 
 // A peer with a session may say one thing alone: the frame id of a SlabsAck.
 // Anything else is an error that ends the session.
+inline constexpr size_t kMaxAckBytes = 64;  // it needs 13 at the most
 absl::StatusOr<uint64_t> ParseSlabsAck(const ipc::Packet& packet);
 
 // A client's message has some hundred bytes at the most.

@@ -77,7 +77,7 @@ std::optional<PacketStream::Time> PacketStream::TakeRest() {
 }
 
 bool PacketStream::Read() {
-  for (uint32_t i = 0; i < RequestPace::kTurn; ++i) {
+  for (uint32_t read = 0; read < RequestPace::kTurn; ++read) {
     {
       base::MutexLock lock(&mu_);
       if (over_) return false;
@@ -109,14 +109,21 @@ bool PacketStream::Read() {
       return false;
     }
     --let_in_;
-    const int cost =
-        CostOfLooks(deps_.core->HandleMessage(caller_.session, *message));
-    if (cost == 0) continue;
-    deps_.pace->GiveBack(caller_.tenant, std::exchange(let_in_, 0), Now());
-    deps_.pace->Count(caller_.tenant, cost, Now());
-    return true;  // others come first
+    read += deps_.pace->CountBytes(caller_.tenant, (*packet)->bytes.size(),
+                                   &let_in_, Now());
+    if (!Handle(*message)) return true;
   }
   return true;
+}
+
+// False: it took long, and others come first.
+bool PacketStream::Handle(const v1::ClientMessage& message) {
+  const int cost =
+      CostOfLooks(deps_.core->HandleMessage(caller_.session, message));
+  if (cost == 0) return true;
+  deps_.pace->GiveBack(caller_.tenant, std::exchange(let_in_, 0), Now());
+  deps_.pace->Count(caller_.tenant, cost, Now());
+  return false;
 }
 
 // A client that does not read its answers is not read either.

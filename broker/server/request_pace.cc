@@ -45,6 +45,16 @@ void RequestPace::Count(quota::TenantId tenant, int messages, Time now) {
       std::max(next, std::min(next + messages * a_message_, now + kMostOwed));
 }
 
+uint32_t RequestPace::CountBytes(quota::TenantId tenant, size_t bytes,
+                                 uint32_t* left, Time now) {
+  const auto further = static_cast<uint32_t>(bytes / kBytesAMessage);
+  const uint32_t of_turn = std::min(further, *left);
+  *left -= of_turn;
+  if (further > of_turn)
+    Count(tenant, static_cast<int>(further - of_turn), now);
+  return further;
+}
+
 RequestPace::Time RequestPace::NextTurn(quota::TenantId tenant, Time now) {
   base::MutexLock lock(&mu_);
   Time& next = NextOf(tenant, now);

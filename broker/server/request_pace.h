@@ -25,6 +25,9 @@ class RequestPace {
   };
   // So many messages are read in a turn.
   static constexpr uint32_t kTurn = 16;
+  // A message counts as one more for each so many bytes, as it takes the longer
+  // to read. Few honest ones have more.
+  static constexpr size_t kBytesAMessage = 128;
   // From so many on, tenants at rest are forgotten now and then.
   static constexpr size_t kFirstForgotten = 64;
 
@@ -33,6 +36,12 @@ class RequestPace {
   // A message to the tenant counts as so many further ones of it, up to a
   // second's worth ahead: many waits may end together.
   void Count(quota::TenantId tenant, int messages, Time now);
+
+  // A stream has read a message of so many bytes, which has been counted as one:
+  // what it counts beyond that is taken from what is left of the stream's turn,
+  // and the rest from the tenant's next ones. How many it counts beyond one.
+  uint32_t CountBytes(quota::TenantId tenant, size_t bytes, uint32_t* left,
+                      Time now);
 
   // When a stream of the tenant may read its next kTurn messages: now, or then.
   [[nodiscard]] Time NextTurn(quota::TenantId tenant, Time now);

@@ -93,6 +93,11 @@ class SessionStream : public Reactor,
       OnReadAll();
       return;
     }
+    {
+      base::MutexLock lock(&mu_);
+      pace_->CountBytes(tenant_, incoming_.ByteSizeLong(), &let_in_,
+                        std::chrono::steady_clock::now());
+    }
     Handle();
     ReadNext();
   }

@@ -217,6 +217,32 @@ TEST_F(PacketStreamsTest, AClientThatDoesNotReadIsNotReadEither) {
   EXPECT_TRUE(Answers(&stream, sent + 1));
 }
 
+// Each of these counts as 63: 350 are 22,050, of which 10,000 are read at once
+// and the others at 20,000 a second.
+TEST_F(PacketStreamsTest, LongMessagesAreReadAtTheSlowerPace) {
+  const RawSession session = RawSession::Open(TenantDir("a")).value();
+  RawPacketStream stream = Open(session);
+  ASSERT_TRUE(Answers(&stream, 1));
+  v1::ClientMessage longer;
+  longer.mutable_set_trimmable()->add_devices()->set_device(
+      std::string(8'000, 'x'));
+  const absl::Time begin = absl::Now();
+  for (int sent = 0; sent < 350 && absl::Now() - begin < absl::Seconds(30);) {
+    if (stream.Send(longer)) {
+      ++sent;
+    } else {
+      absl::SleepFor(absl::Milliseconds(1));  // room may come: a pace, no wait
+    }
+  }
+  bool asked = false;
+  while (!asked && absl::Now() - begin < absl::Seconds(60)) {
+    asked = stream.Send(QuotaMessage(2));
+    if (!asked) absl::SleepFor(absl::Milliseconds(1));
+  }
+  ASSERT_TRUE(asked && stream.ReceiveAnswer(2).has_value());
+  EXPECT_GT(absl::Now() - begin, absl::Milliseconds(400));
+}
+
 TEST_F(PacketStreamsTest, StreamsThatComeAndGoLeaveNothing) {
   const Footprint before = Settle();
   {

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <limits>
 #include <random>
 #include <string>
 #include <string_view>
@@ -159,6 +160,51 @@ TEST(GreetingTest, RefusesAnythingElseThanAHello) {
   packet = PacketOf(HelloFrame());
   packet.fds.emplace_back(::dup(STDERR_FILENO));
   EXPECT_FALSE(Judge(packet).ok());
+}
+
+// An OpenStream with something in front of it that takes long to read: a peer
+// may be anybody.
+TEST(GreetingTest, RefusesAFirstFrameOfMoreThanOneKibibyteUnread) {
+  v1::ClientFrame heavy;
+  auto* trimmable = heavy.mutable_message()->mutable_set_trimmable();
+  for (int i = 0; i < 600; ++i) trimmable->add_devices();
+  v1::ClientFrame open;
+  open.mutable_open_stream()->set_token("a token");
+  ipc::Packet packet = PacketOf(open);
+  ASSERT_TRUE(Judge(packet).ok());
+  packet.bytes.insert(0, heavy.SerializeAsString());
+  ASSERT_GT(packet.bytes.size(), Greeting::kMaxFirstBytes);
+  const absl::Status refused = Judge(packet);
+  EXPECT_EQ(BadField(refused), "");
+  EXPECT_NE(refused.message().find("at most 1024 bytes; this one has"),
+            std::string::npos)
+      << refused;
+}
+
+TEST(GreetingTest, TheLongestHelloIsFarBelowTheBound) {
+  v1::ClientFrame frame = HelloFrame();
+  frame.mutable_hello()->set_program(std::string(64, '~'));
+  frame.mutable_hello()->set_tenant_token(std::string(256, 't'));
+  const ipc::Packet packet = PacketOf(frame);
+  EXPECT_TRUE(Judge(packet).ok());
+  EXPECT_LT(packet.bytes.size(), Greeting::kMaxFirstBytes / 2);
+}
+
+TEST(SlabsAckTest, IsRefusedUnreadBeyondSixtyFourBytes) {
+  v1::ClientFrame heavy;
+  auto* trimmable = heavy.mutable_message()->mutable_set_trimmable();
+  for (int i = 0; i < 30; ++i) trimmable->add_devices();
+  v1::ClientFrame ack;
+  ack.mutable_slabs_ack()->set_frame_id(std::numeric_limits<uint64_t>::max());
+  ipc::Packet packet = PacketOf(ack);
+  EXPECT_LE(packet.bytes.size(), 13U);
+  EXPECT_TRUE(ParseSlabsAck(packet).ok());
+  // The last kind that a frame names is the one that counts.
+  packet.bytes.insert(0, heavy.SerializeAsString());
+  ASSERT_GT(packet.bytes.size(), kMaxAckBytes);
+  v1::ClientFrame both;
+  ASSERT_TRUE(both.ParseFromString(packet.bytes) && both.has_slabs_ack());
+  EXPECT_FALSE(ParseSlabsAck(packet).ok());
 }
 
 TEST(SlabsAckTest, IsTheOnlyThingThatASessionMaySay) {

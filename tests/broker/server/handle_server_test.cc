@@ -24,6 +24,14 @@ void Kill(pid_t child) {
   ::waitpid(child, nullptr, 0);
 }
 
+// A frame of so many bytes at least, which takes long to read.
+std::string LongMessage(size_t bytes) {
+  v1::ClientFrame frame;
+  while (frame.ByteSizeLong() < bytes)
+    frame.mutable_message()->mutable_set_trimmable()->add_devices();
+  return frame.SerializeAsString();
+}
+
 TEST_F(HandleServerTest, WelcomesAPeerThatAnswersTheChallenge) {
   Start();
   const Peer peer = NewPeer();
@@ -93,6 +101,23 @@ TEST_F(HandleServerTest, RefusesAHelloWithAnotherSocketsNonce) {
   ASSERT_TRUE(answer.ok());
   EXPECT_TRUE(answer->has_refused());
   ExpectHungUp(&other);
+}
+
+// One that means something else to who reads all of it: a true Hello is its end.
+TEST_F(HandleServerTest, RefusesALongFirstFrameUnread) {
+  Start();
+  ipc::SeqpacketSocket socket = Connect();
+  const absl::StatusOr<v1::BrokerFrame> challenge = ReceiveFrame(&socket);
+  ASSERT_TRUE(challenge.ok());
+  const std::string bytes =
+      LongMessage(2000) + HelloTo(*challenge).SerializeAsString();
+  ASSERT_TRUE(socket.Send(bytes, {}, true, kLong).ok());
+  const absl::StatusOr<v1::BrokerFrame> answer = ReceiveFrame(&socket);
+  ASSERT_TRUE(answer.ok() && answer->has_refused());
+  EXPECT_NE(answer->refused().message().find("at most 1024 bytes"),
+            std::string::npos)
+      << answer->refused().message();
+  ExpectHungUp(&socket);
 }
 
 TEST_F(HandleServerTest,
@@ -278,6 +303,7 @@ TEST_F(HandleServerTest, EndsASessionThatBreaksTheProtocolAndNoOther) {
   for (const std::string& bytes :
        {std::string("garbage"), second_hello.SerializeAsString(),
         AckOf(1).SerializeAsString(), std::string(1, '\0'),
+        LongMessage(64) + AckOf(1).SerializeAsString(),
         std::string(ipc::kMaxPacketBytes, 'x')}) {
     Peer bad = NewPeer();
     ASSERT_TRUE(bad.socket.Send(bytes, {}, false, kLong).ok());

@@ -59,6 +59,20 @@ TEST(RequestPaceTest, ARequestCostsWhatWasLookedAtForIt) {
   EXPECT_EQ(CostOfLooks(std::numeric_limits<uint64_t>::max()), 100'000);
 }
 
+TEST(RequestPaceTest, ALongMessageCountsAsManyFirstOfTheStreamsTurn) {
+  RequestPace pace({.at_once = 160, .a_second = 1600});
+  uint32_t left = 15;
+  EXPECT_EQ(pace.CountBytes(kEager, 127, &left, kDawn), 0U);
+  EXPECT_EQ(left, 15U);
+  EXPECT_EQ(pace.CountBytes(kEager, 3 * 128, &left, kDawn), 3U);
+  EXPECT_EQ(left, 12U);
+  EXPECT_EQ(pace.CountBytes(kEager, 60 * 128, &left, kDawn), 60U);
+  EXPECT_EQ(left, 0U);
+  // 48 of the tenant's 160 are gone.
+  EXPECT_EQ(TurnsAtOnce(&pace, kEager, kDawn), 7);
+  EXPECT_EQ(TurnsAtOnce(&pace, kCalm, kDawn), 10);
+}
+
 // Streams that come and go put off no other one of their tenant.
 TEST(RequestPaceTest, WhatAStreamLeavesUnreadIsItsTenantsAgain) {
   RequestPace pace({.at_once = 160, .a_second = 1600});
@@ -177,6 +191,32 @@ TEST_F(StoppedTenantTest, IsReadNoFurtherAndAnotherOneIs) {
   EXPECT_FALSE(eager->stream->Finish().ok());
   EXPECT_TRUE(calm->stream->WritesDone() && calm->stream->Finish().ok());
   EXPECT_LE(answered, 256U);
+}
+
+// Both kinds of streams count: here gRPC's. A message of 2,000 bytes is as 16.
+TEST_F(StoppedTenantTest, IsReadNoFurtherSoonerIfItsMessagesAreLong) {
+  const auto eager = Connect("busy");
+  v1::ClientMessage longer;
+  longer.mutable_set_trimmable()->add_devices()->set_device(
+      std::string(2000, 'x'));
+  for (uint64_t id = 1; id <= 30; ++id) {
+    ASSERT_TRUE(eager->stream->Write(longer));
+    ASSERT_TRUE(Ask(eager.get(), id));
+  }
+  std::atomic<uint64_t> answered = 0;
+  std::thread reads([&] {
+    while (Answered(eager.get(), answered + 1)) ++answered;
+  });
+  EXPECT_TRUE(AwaitPool([&](const auto& /*pool*/) { return answered > 0; }));
+  const auto calm = Connect("idle");
+  for (uint64_t id = 1; id <= 64; ++id) {
+    EXPECT_TRUE(Ask(calm.get(), id) && Answered(calm.get(), id));
+  }
+  eager->context.TryCancel();
+  reads.join();
+  EXPECT_FALSE(eager->stream->Finish().ok());
+  EXPECT_TRUE(calm->stream->WritesDone() && calm->stream->Finish().ok());
+  EXPECT_LE(answered, 20U);
 }
 
 class PacedTenantTest : public PacedStreamsTest {
