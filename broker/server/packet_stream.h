@@ -64,6 +64,7 @@ class PacketStream : public StreamSink,
   };
 
   [[nodiscard]] bool Read();
+  [[nodiscard]] bool Handle(const v1::ClientMessage& message);
   [[nodiscard]] bool MayRead();
   // Its share of its tenant's pace; false: it rests.
   [[nodiscard]] bool TakeTurn();

@@ -102,12 +102,13 @@ TEST_F(TrimmerRowsTest, LeasesThatAreSharedAreNotLookedAt) {
     Lease(writer, 1, {.share_as = name});
     ASSERT_EQ(Outcome(reader, Attach(reader, name)), "attached");
   }
+  SetTrimmable(writer, 1);
   SetTrimmable(reader, 1);
   EXPECT_TRUE(SeenFrom(0).sessions.empty());
-  EXPECT_EQ(SeenFrom(0).looks, 1u);
+  EXPECT_EQ(SeenFrom(0).looks, 2u);
   Lease(reader, 1);
   EXPECT_EQ(SeenFrom(0).sessions, std::vector<uint64_t>{reader->session});
-  EXPECT_EQ(SeenFrom(0).looks, 2u);
+  EXPECT_EQ(SeenFrom(0).looks, 3u);
 }
 
 TEST_F(TrimmerRowsTest, OfADemandOfOneTenantOthersAreNotLookedAt) {

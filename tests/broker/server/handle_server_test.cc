@@ -303,7 +303,6 @@ TEST_F(HandleServerTest, EndsASessionThatBreaksTheProtocolAndNoOther) {
   for (const std::string& bytes :
        {std::string("garbage"), second_hello.SerializeAsString(),
         AckOf(1).SerializeAsString(), std::string(1, '\0'),
-        LongMessage(64) + AckOf(1).SerializeAsString(),
         std::string(ipc::kMaxPacketBytes, 'x')}) {
     Peer bad = NewPeer();
     ASSERT_TRUE(bad.socket.Send(bytes, {}, false, kLong).ok());
@@ -327,6 +326,17 @@ TEST_F(HandleServerTest, EndsASessionThatBreaksTheProtocolAndNoOther) {
   Push(core_.OutboxOf(good.session).get(), FrameOf(1, 1));
   EXPECT_TRUE(good.socket.Receive(kLong).ok());
   EXPECT_EQ(core_.TimesClosed(good.session), 0U);
+}
+
+TEST_F(HandleServerTest, EndsASessionWhoseAcknowledgementIsLong) {
+  Start();
+  Peer peer = NewPeer();
+  Push(core_.OutboxOf(peer.session).get(), FrameOf(1, 1));
+  ASSERT_TRUE(peer.socket.Receive(kLong).ok());
+  const std::string bytes = LongMessage(64) + AckOf(1).SerializeAsString();
+  ASSERT_TRUE(peer.socket.Send(bytes, {}, false, kLong).ok());
+  EXPECT_EQ(core_.AwaitClosed(peer.session),
+            "it broke the protocol: sent something else than a SlabsAck");
 }
 
 TEST_F(HandleServerTest, EndsASessionThatAcknowledgesSlabsUnread) {
