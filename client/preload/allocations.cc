@@ -114,13 +114,6 @@ bool Allocations::LeasedFrom(CUdevice device) {
   return leased_from_.contains(device);
 }
 
-std::vector<CUdevice> Allocations::DevicesWithChunks() {
-  std::vector<CUdevice> devices;
-  const MutexLock lock(&mu_);
-  for (const auto& [device, small] : small_) devices.push_back(device);
-  return devices;
-}
-
 PoolUsage::Bytes Allocations::BytesOf(CUmemoryPool pool) {
   const MutexLock lock(&mu_);
   return pools_.Of(pool);

@@ -66,7 +66,6 @@ class Allocations {
                                      size_t* bytes);
   // Whether memory of it was ever leased: then its primary context stays.
   [[nodiscard]] bool LeasedFrom(CUdevice device);
-  [[nodiscard]] std::vector<CUdevice> DevicesWithChunks();
 
   // The part of a pool that is served here.
   [[nodiscard]] PoolUsage::Bytes BytesOf(CUmemoryPool pool);

@@ -1,12 +1,25 @@
-// `gmb run`: is the GPU quiet? cuCtxRecordEvent sees every stream of a context,
+// `gmb run`: is the GPU quiet, and waiting until it is. cuCtxRecordEvent sees every stream of a context,
 // also those that nobody knows of, and what a graph has launched on the device.
 #include "client/preload/contexts.h"
 
+#include "client/preload/primary_scope.h"
+
 namespace gmb::preload {
+namespace {
+
+bool IsGone(CUresult of_context) {
+  return of_context == CUDA_ERROR_INVALID_CONTEXT ||
+         of_context == CUDA_ERROR_CONTEXT_IS_DESTROYED;
+}
+
+}  // namespace
 
 void Contexts::Created(CUcontext context) {
+  CUdevice device = 0;
+  const bool known = driver_.cuCtxGetDevice(&device) == CUDA_SUCCESS;
   const base::MutexLock lock(&mu_);
   events_.emplace(context, nullptr);
+  if (known) created_[context] = device;
 }
 
 void Contexts::Ending(CUcontext context) {
@@ -16,12 +29,74 @@ void Contexts::Ending(CUcontext context) {
   // of a context that is gone.
   if (context == nullptr) {
     events_.clear();
+    created_.clear();
+    primaries_.clear();
     return;
   }
+  created_.erase(context);
+  std::erase_if(primaries_,
+                [&](const auto& one) { return one.second == context; });
   const auto found = events_.find(context);
   if (found == events_.end()) return;
   if (found->second != nullptr) driver_.cuEventDestroy_v2(found->second);
   events_.erase(found);
+}
+
+std::vector<CUcontext> Contexts::CreatedOn(CUdevice device) {
+  std::vector<CUcontext> of_device;
+  const base::MutexLock lock(&mu_);
+  for (const auto& [context, its_device] : created_) {
+    if (its_device == device) of_device.push_back(context);
+  }
+  return of_device;
+}
+
+CUresult Contexts::SynchronizeIn(CUcontext context) const {
+  CUresult result = driver_.cuCtxPushCurrent_v2(context);
+  if (result != CUDA_SUCCESS) return result;
+  result = driver_.cuCtxSynchronize();
+  CUcontext popped = nullptr;
+  driver_.cuCtxPopCurrent_v2(&popped);
+  return result;
+}
+
+// The driver is asked only where another context is current than last time.
+bool Contexts::IsPrimary(CUcontext context, CUdevice device) {
+  if (context == nullptr) return false;
+  {
+    const base::MutexLock lock(&mu_);
+    const auto known = primaries_.find(device);
+    if (known != primaries_.end() && known->second == context) return true;
+  }
+  if (!driver_.HasPrimaryContext(device)) return false;
+  CUcontext primary = nullptr;
+  if (driver_.cuDevicePrimaryCtxRetain(&primary, device) != CUDA_SUCCESS)
+    return false;
+  driver_.cuDevicePrimaryCtxRelease_v2(device);
+  const base::MutexLock lock(&mu_);
+  primaries_[device] = primary;
+  return primary == context;
+}
+
+CUresult Contexts::Synchronize(CUdevice device) {
+  CUcontext current = nullptr;
+  CUresult result = driver_.cuCtxGetCurrent(&current);
+  if (result == CUDA_SUCCESS) {
+    result = current == nullptr ? CUDA_ERROR_INVALID_CONTEXT
+                                : driver_.cuCtxSynchronize();
+  }
+  if (IsGone(result)) {
+    current = nullptr;
+  } else if (result != CUDA_SUCCESS) {
+    return result;
+  }
+  for (const CUcontext context : CreatedOn(device)) {
+    if (context == current) continue;
+    result = SynchronizeIn(context);
+    if (result != CUDA_SUCCESS && !IsGone(result)) return result;
+  }
+  return IsPrimary(current, device) ? CUDA_SUCCESS
+                                    : SynchronizePrimary(driver_, device);
 }
 
 // A primary context is made by whoever asks for it first, also by the driver's

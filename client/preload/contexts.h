@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "base/mutex.h"
@@ -14,7 +15,7 @@ namespace gmb::preload {
 
 // The process's contexts, and whether the GPU is done with what was submitted in
 // all of them. Green contexts show in the primary one that they are of.
-// Thread-safe; the driver is not waited for.
+// Thread-safe; no lock is held while the driver is waited for.
 class Contexts {
  public:
   // Both outlive it.
@@ -23,9 +24,16 @@ class Contexts {
   Contexts(const Contexts&) = delete;
   Contexts& operator=(const Contexts&) = delete;
 
+  // It is current.
   void Created(CUcontext context);
   // Before the call that may end it; null for any. See Captures::AwaitTurn.
   void Ending(CUcontext context);
+
+  // Waits until what was submitted to the device is done, in each context of it:
+  // the driver's own waits for one context alone. Also in the current one, of
+  // whichever device. The caller has a SynchronizingTurn, so that none ends
+  // meanwhile. One that is gone has nothing to wait for.
+  [[nodiscard]] CUresult Synchronize(CUdevice device);
 
   // Whether the driver can be asked at all.
   [[nodiscard]] bool CanRecord() const {
@@ -41,6 +49,10 @@ class Contexts {
   [[nodiscard]] bool AddPrimaries() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   [[nodiscard]] bool RecordIn(CUcontext context, CUevent* event) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  [[nodiscard]] std::vector<CUcontext> CreatedOn(CUdevice device);
+  [[nodiscard]] CUresult SynchronizeIn(CUcontext context) const;
+  // False for null.
+  [[nodiscard]] bool IsPrimary(CUcontext context, CUdevice device);
 
   const Driver& driver_;
   Captures& captures_;
@@ -50,6 +62,10 @@ class Contexts {
   // Each with its event, which is null at first.
   std::map<CUcontext, CUevent> events_ ABSL_GUARDED_BY(mu_);
   bool lost_ ABSL_GUARDED_BY(mu_) = false;  // an event, since the last Record
+  // Those that the program has made, with their devices.
+  std::map<CUcontext, CUdevice> created_ ABSL_GUARDED_BY(mu_);
+  // Which one each device's primary one was when the driver was asked last.
+  std::map<CUdevice, CUcontext> primaries_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace gmb::preload

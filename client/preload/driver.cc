@@ -47,31 +47,6 @@ const Driver* Driver::Get() {
   return kDriver;
 }
 
-CUresult Driver::Synchronize(CUdevice device) const {
-  CUdevice current = 0;
-  CUresult waited = cuCtxGetDevice(&current);
-  if (waited == CUDA_SUCCESS) waited = cuCtxSynchronize();
-  const bool has_context = waited != CUDA_ERROR_INVALID_CONTEXT &&
-                           waited != CUDA_ERROR_CONTEXT_IS_DESTROYED;
-  if (has_context && (waited != CUDA_SUCCESS || current == device)) {
-    return waited;
-  }
-  if (!HasPrimaryContext(device)) return CUDA_SUCCESS;
-  CUcontext primary = nullptr;
-  if (const CUresult result = cuDevicePrimaryCtxRetain(&primary, device);
-      result != CUDA_SUCCESS) {
-    return result;
-  }
-  CUresult result = cuCtxPushCurrent_v2(primary);
-  if (result == CUDA_SUCCESS) {
-    result = cuCtxSynchronize();
-    CUcontext popped = nullptr;
-    cuCtxPopCurrent_v2(&popped);
-  }
-  cuDevicePrimaryCtxRelease_v2(device);
-  return result;
-}
-
 bool Driver::HasPrimaryContext(CUdevice device) const {
   unsigned flags = 0;
   int active = 0;

@@ -98,11 +98,6 @@ struct Driver {
   // none. A function that it lacks is null.
   [[nodiscard]] static const Driver* Get();
 
-  // Waits until what was submitted to the device is done: on the current
-  // context, and on the device's primary one when that is another device's. A
-  // context that is gone has nothing to wait for.
-  [[nodiscard]] CUresult Synchronize(CUdevice device) const;
-
   // Whether the device's primary context lives.
   [[nodiscard]] bool HasPrimaryContext(CUdevice device) const;
 };

@@ -155,7 +155,7 @@ void IpcMemory::Detach(const Attached& attached) {
 
 bool IpcMemory::Await(const std::set<CUdevice>& devices) const {
   return std::all_of(devices.begin(), devices.end(), [this](CUdevice device) {
-    return driver_.Synchronize(device) == CUDA_SUCCESS;
+    return memory_.contexts().Synchronize(device) == CUDA_SUCCESS;
   });
 }
 

@@ -33,6 +33,7 @@ Memory::Memory(const Driver& driver)
                 .kept = kept_}),
       sweeper_({.driver = driver,
                 .captures = captures_,
+                .contexts = contexts_,
                 .allocations = allocations_,
                 .freed = freed_,
                 .kept = kept_,
@@ -55,13 +56,19 @@ Answer Memory::AllocateFrom(const Source& source, uint64_t bytes,
   if (Exiting()) return CUDA_ERROR_DEINITIALIZED;
   if (bytes > kLargestBytes) return CUDA_ERROR_OUT_OF_MEMORY;
   sweeper_.Sweep();
-  const uint64_t given_back = returns_.count();
-  const Answer answer = AllocateOnce(source, bytes, address);
+  uint64_t given_back = 0;  // by this thread, or by another one meanwhile
+  const auto allocate = [&] {
+    given_back = returns_.count();
+    return AllocateOnce(source, bytes, address);
+  };
+  Answer answer = allocate();
+  if (answer != CUDA_ERROR_OUT_OF_MEMORY) return answer;
+  // First what nobody has to wait for: the device may be at work for long.
+  kept_.MakeRoom(source.device, kLargestBytes);
+  if (returns_.count() != given_back) answer = allocate();
   if (answer != CUDA_ERROR_OUT_OF_MEMORY) return answer;
   sweeper_.ReleaseKept();
-  // By this thread, or by another one meanwhile.
-  if (returns_.count() == given_back) return answer;
-  return AllocateOnce(source, bytes, address);
+  return returns_.count() == given_back ? answer : allocate();
 }
 
 Answer Memory::AllocateOnce(const Source& source, uint64_t bytes,
@@ -119,7 +126,7 @@ Answer Memory::Free(CUdeviceptr address) {
       freed_.Add(*block);
       return CUDA_SUCCESS;
     }
-    if (const CUresult result = driver_.Synchronize(block->device);
+    if (const CUresult result = contexts_.Synchronize(block->device);
         result != CUDA_SUCCESS) {
       allocations_.PutBack(*block);
       return result;

@@ -35,6 +35,16 @@ class PrimaryScope {
   CUresult result_ = CUDA_SUCCESS;
 };
 
+// Waits until what was submitted in the device's primary context is done. One
+// that nobody uses here has nothing to wait for.
+[[nodiscard]] inline CUresult SynchronizePrimary(const Driver& driver,
+                                                 CUdevice device) {
+  if (!driver.HasPrimaryContext(device)) return CUDA_SUCCESS;
+  const PrimaryScope context(driver, device);
+  return context.result() != CUDA_SUCCESS ? context.result()
+                                          : driver.cuCtxSynchronize();
+}
+
 }  // namespace gmb::preload
 
 #endif  // GMB_CLIENT_PRELOAD_PRIMARY_SCOPE_H_

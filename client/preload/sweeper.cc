@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <optional>
+#include <set>
 
 #include "client/preload/process_life.h"
 
@@ -31,30 +32,22 @@ bool Sweeper::ReleaseKept() {
   return parts_.returns.count() != before;
 }
 
-// Also those that have chunks: one may be in reserve.
-std::vector<CUdevice> Sweeper::DevicesOf(const FreedBlocks::Taken& taken) {
-  std::vector<CUdevice> devices = parts_.allocations.DevicesWithChunks();
-  for (const Block& block : taken.blocks) devices.push_back(block.device);
-  for (const OrderedFree& one : taken.ordered)
-    devices.push_back(one.block.device);
-  std::sort(devices.begin(), devices.end());
-  devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
-  return devices;
-}
-
-// Events as well: their streams may be of other contexts and devices.
+// An event says all of a block: work on other streams is what its stream was to
+// wait for. Without one the block's device is synchronised.
 bool Sweeper::Await(FreedBlocks::Taken* taken) {
-  const std::vector<CUdevice> devices = DevicesOf(*taken);
+  std::set<CUdevice> devices;
+  for (const Block& block : taken->blocks) devices.insert(block.device);
   for (OrderedFree& one : taken->ordered) {
     const CUresult result = parts_.driver.cuEventSynchronize(one.event);
     if (IsLost(result)) {
       one.event = nullptr;
+      devices.insert(one.block.device);
     } else if (result != CUDA_SUCCESS) {
       return false;
     }
   }
   return std::all_of(devices.begin(), devices.end(), [this](CUdevice device) {
-    return parts_.driver.Synchronize(device) == CUDA_SUCCESS;
+    return parts_.contexts.Synchronize(device) == CUDA_SUCCESS;
   });
 }
 
@@ -92,7 +85,7 @@ void Sweeper::Sweep() {
     taken->blocks.push_back(it->block);
   old.erase(lost, old.end());
   for (const Block& block : taken->blocks) {
-    if (parts_.driver.Synchronize(block.device) == CUDA_SUCCESS) {
+    if (parts_.contexts.Synchronize(block.device) == CUDA_SUCCESS) {
       parts_.returns.GiveBack(block);
     } else {
       parts_.freed.Add(block);

@@ -5,6 +5,7 @@
 
 #include "client/preload/allocations.h"
 #include "client/preload/captures.h"
+#include "client/preload/contexts.h"
 #include "client/preload/driver.h"
 #include "client/preload/freed_blocks.h"
 #include "client/preload/kept_memory.h"
@@ -22,6 +23,7 @@ class Sweeper {
   struct Parts {
     const Driver& driver;
     Captures& captures;
+    Contexts& contexts;
     Allocations& allocations;
     FreedBlocks& freed;
     KeptMemory& kept;
@@ -32,11 +34,12 @@ class Sweeper {
   Sweeper& operator=(const Sweeper&) = delete;
 
   // Gives back what can go back now and could not before, and what was kept
-  // long enough.
+  // long enough. Waits for the device only where something was freed during a
+  // capture, or in a context that has ended.
   void Sweep();
   // The same for all that this library still keeps; false when that was
-  // nothing, or cannot be now. Waits for other threads that give back, for at
-  // most 2 s.
+  // nothing, or cannot be now. Waits for the streams that it was freed on, and
+  // for other threads that give back, for at most 2 s.
   bool ReleaseKept();
 
  private:
@@ -44,8 +47,6 @@ class Sweeper {
   void GiveBack(const std::vector<OrderedFree>& freed);
   // False when that cannot be. Takes the events away that are lost.
   [[nodiscard]] bool Await(FreedBlocks::Taken* taken);
-  [[nodiscard]] std::vector<CUdevice> DevicesOf(
-      const FreedBlocks::Taken& taken);
 
   const Parts parts_;
 };

@@ -18,7 +18,7 @@ namespace {
 
 CUresult Await(const Driver& driver, const std::set<CUdevice>& devices) {
   for (const CUdevice device : devices) {
-    if (const CUresult result = driver.Synchronize(device);
+    if (const CUresult result = SynchronizePrimary(driver, device);
         result != CUDA_SUCCESS) {
       return result;
     }

@@ -32,6 +32,8 @@ CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x,
                         unsigned int block_x, unsigned int block_y,
                         unsigned int block_z, unsigned int shared_bytes,
                         CUstream stream, void** arguments, void** extra);
+CUresult cuStreamQuery(CUstream stream);
+CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool);
 CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* argument);
 
 CUresult cuGraphInstantiateWithFlags(CUgraphExec* made, CUgraph graph,

@@ -11,6 +11,7 @@ namespace {
 using ::testing::ElementsAre;
 
 constexpr char kInvalidContext[] = "201";
+constexpr char kAtWork[] = "600";  // CUDA_ERROR_NOT_READY
 
 // Pools of both GPUs. The program's device is 0, its stream 3 is of device 1.
 class PreloadContextsTest : public PreloadTest {
@@ -157,6 +158,56 @@ std::vector<End> Ends() {
 INSTANTIATE_TEST_SUITE_P(Ways, PreloadContextEndTest,
                          ::testing::ValuesIn(Ends()),
                          [](const auto& end) { return end.param.name; });
+
+// The driver's own synchronise waits for the current context alone, which
+// programs of several may have changed since.
+TEST_F(PreloadContextsTest, AFreeWaitsForThePrimaryContextToo) {
+  for (const std::string& other : Words{"new-context 0", "new-green 0"}) {
+    EXPECT_THAT(
+        Run({.steps = {absl::StrCat("alloc x ", 8 * kMiB), "work x 1",
+                       "stream 1", other, "free x", "stream 1"}}),
+        ElementsAre("alloc x 0", "work x 0", absl::StrCat("stream 1 ", kAtWork),
+                    other + " 0", "free x 0", "stream 1 0", "end"));
+  }
+}
+
+TEST_F(PreloadContextsTest, AFreeWaitsForContextsThatTheProgramHasMade) {
+  EXPECT_THAT(
+      Run({.steps = {absl::StrCat("alloc x ", 8 * kMiB), "new-context 0",
+                     "add-stream", "work x 3", "device 0", "stream 3", "free x",
+                     "stream 3", "device 1", "new-context 1", "add-stream",
+                     "device 0", absl::StrCat("alloc x ", 8 * kMiB), "work x 4",
+                     "free x", "stream 4"}}),
+      ElementsAre("alloc x 0", "new-context 0 0", "add-stream  0", "work x 0",
+                  "device 0 0", absl::StrCat("stream 3 ", kAtWork), "free x 0",
+                  "stream 3 0", "device 1 0", "new-context 1 0",
+                  "add-stream  0", "device 0 0", "alloc x 0", "work x 0",
+                  "free x 0",
+                  // Another device's.
+                  absl::StrCat("stream 4 ", kAtWork), "end"));
+}
+
+TEST_F(PreloadContextsTest, AContextThatHasEndedIsNotWaitedFor) {
+  EXPECT_THAT(
+      Run({.steps = {absl::StrCat("alloc x ", 8 * kMiB),
+                     absl::StrCat("alloc y ", 8 * kMiB), "new-context 0",
+                     "destroy-context", "free x", "reset 0", "free y",
+                     "device 0", absl::StrCat("alloc z ", 8 * kMiB),
+                     "free z"}}),
+      ElementsAre("alloc x 0", "alloc y 0", "new-context 0 0",
+                  "destroy-context  0", "free x 0", "reset 0 0", "free y 0",
+                  "device 0 0", "alloc z 0", "free z 0", "end"));
+}
+
+TEST_F(PreloadContextsTest, WhatACaptureHeldUpWaitsForAllContextsToo) {
+  EXPECT_THAT(
+      Run({.steps = {absl::StrCat("alloc x ", 8 * kMiB), "work x 1",
+                     "begin-capture 2", "free x", "new-context 0", "stream 1",
+                     "end-capture 2", "stream 1"}}),
+      ElementsAre("alloc x 0", "work x 0", "begin-capture 2 0", "free x 0",
+                  "new-context 0 0", absl::StrCat("stream 1 ", kAtWork),
+                  "end-capture 2 0", "stream 1 0", "end"));
+}
 
 // A launcher asks about each argument. Whether kernels can use it depends on the
 // current context, whatever another one was told before.

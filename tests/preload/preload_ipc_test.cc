@@ -355,5 +355,19 @@ TEST_F(PreloadIpcTest, AHandlesDescriptorIsMemoryToAnotherProcess) {
   EXPECT_EQ(exporter->AwaitExit(), 0) << exporter->Err();
 }
 
+// The context that is current at the close does not matter.
+TEST_F(PreloadIpcTest, ACloseWaitsForTheWorkOfAllContexts) {
+  const auto exporter = Exporter({Await("end")});
+  const auto importer = Start(
+      "importer", {.steps = {Open("y", "x"), "work y 1", "stream 1",
+                             "new-context 0", "ipc-close y", "stream 1"}});
+  EXPECT_EQ(importer->AwaitExit(), 0) << importer->Err();
+  EXPECT_EQ(importer->Out(),
+            "ipc-open y 0\nwork y 0\nstream 1 600\nnew-context 0 0\n"
+            "ipc-close y 0\nstream 1 0\nend\n");
+  Touch("end");
+  EXPECT_EQ(exporter->AwaitExit(), 0) << exporter->Err();
+}
+
 }  // namespace
 }  // namespace gmb::component

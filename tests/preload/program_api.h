@@ -18,6 +18,7 @@
   F(cuCtxPopCurrent)                        \
   F(cuStreamCreate)                         \
   F(cuStreamSynchronize)                    \
+  F(cuStreamQuery)                          \
   F(cuStreamBeginCapture)                   \
   F(cuStreamEndCapture)                     \
   F(cuMemcpyHtoD)                           \
@@ -29,6 +30,7 @@
   F(cuMemAllocAsync)                        \
   F(cuMemAllocFromPoolAsync)                \
   F(cuDeviceGetDefaultMemPool)              \
+  F(cuDeviceSetMemPool)                     \
   F(cuMemPoolCreate)                        \
   F(cuMemPoolDestroy)                       \
   F(cuMemPoolGetAttribute)                  \

@@ -43,6 +43,9 @@ std::vector<std::string> Words(const std::string& step) {
 class Program {
  public:
   explicit Program(const Api& api) : api_(api) {
+    // Also for a step that asks too early.
+    if (std::getenv("PROGRAM_CREATES_FIRST") != nullptr)
+      Do("create early 2097152");
     api_.cuInit_(0);
     UseDevice(0);
     for (int i = 0; i < 3; ++i) AddStream();
@@ -159,6 +162,10 @@ class Program {
       std::printf("same %d\n", at == memory_[size] ? 1 : 0);
     } else if (what == "synchronize") {
       Say(what, name, api_.cuStreamSynchronize_(Stream(name)));
+    } else if (what == "churn") {  // STREAM FILE: until the file is there
+      Say(what, name, Churn(Stream(name), size));
+    } else if (what == "stream") {  // whether its work is done
+      Say(what, name, api_.cuStreamQuery_(Stream(name)));
     } else if (what == "begin-capture") {
       Say(what, name,
           api_.cuStreamBeginCapture_(Stream(name),
@@ -172,8 +179,20 @@ class Program {
     return true;
   }
 
+  [[nodiscard]] CUresult Churn(CUstream stream, const std::string& file) const {
+    struct stat info {};
+    CUresult result = CUDA_SUCCESS;
+    while (result == CUDA_SUCCESS && stat(file.c_str(), &info) != 0) {
+      CUdeviceptr at = 0;
+      result = api_.cuMemAllocAsync_(&at, 4096, stream);
+      if (result == CUDA_SUCCESS) result = api_.cuMemFreeAsync_(at, stream);
+      usleep(5000);
+    }
+    return result;
+  }
+
   // Steps on a pool, "default" or one that it makes: new-pool and
-  // new-shared-pool, destroy-pool, trim, pool (its bytes: used, reserved, and
+  // new-shared-pool, use-pool (of device 0), destroy-pool, trim, pool (its bytes: used, reserved, and
   // the most of each), threshold BYTES, reset-high TO
   bool Pools(const std::vector<std::string>& words) {
     const auto& [what, name, value] = std::tie(words[0], words[1], words[2]);
@@ -184,6 +203,8 @@ class Program {
       if (what == "new-shared-pool")
         properties.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
       Say(what, name, api_.cuMemPoolCreate_(&pools_[name], &properties));
+    } else if (what == "use-pool") {
+      Say(what, name, api_.cuDeviceSetMemPool_(0, pools_.at(name)));
     } else if (what == "destroy-pool") {
       Say(what, name, api_.cuMemPoolDestroy_(pools_.at(name)));
     } else if (what == "trim") {

@@ -286,6 +286,8 @@
   F(cuMemcpyDtoDAsync_v2) \
   F(cuMemsetD8Async) \
   F(cuGreenCtxCreate) \
+  F(cuStreamQuery) \
+  F(cuDeviceSetMemPool) \
   F(cuGetProcAddress) \
   F(cuIpcOpenMemHandle) \
   F(cuDevicePrimaryCtxReset) \

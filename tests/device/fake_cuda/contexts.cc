@@ -39,9 +39,13 @@ CUresult GetCurrent(CUcontext* context) {
 }
 
 void EndContext(CUcontext context) {
+  for (const auto& [name, stream] : TheGpu().streams) {
+    if (stream.context == context) TheGpu().capturing.erase(name);
+  }
   EraseOf(context, &TheGpu().events);
   EraseOf(context, &TheGpu().streams);
   TheGpu().contexts.erase(context);
+  TheGpu().greens.erase(context);
 }
 
 }  // namespace fake_cuda
@@ -94,7 +98,9 @@ CUresult cuGreenCtxCreate(CUgreenCtx* green, CUdevResourceDesc, CUdevice device,
                           unsigned) {
   FAKE_ENTER();
   *green = reinterpret_cast<CUgreenCtx>(TheGpu().next_handle++);
-  TheGpu().contexts[reinterpret_cast<CUcontext>(*green)] = device;
+  const auto context = reinterpret_cast<CUcontext>(*green);
+  TheGpu().contexts[context] = device;
+  TheGpu().greens[context] = PrimaryContext(device);
   return CUDA_SUCCESS;
 }
 

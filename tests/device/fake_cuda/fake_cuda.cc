@@ -144,7 +144,11 @@ uint64_t FakeCudaLive() {
          gpu.page_locked.size();
 }
 
-CUresult cuInit(unsigned) { return CUDA_SUCCESS; }
+CUresult cuInit(unsigned) {
+  FAKE_LOCK();
+  TheGpu().initialized = true;
+  return CUDA_SUCCESS;
+}
 
 CUresult cuDriverGetVersion(int* version) {
   FAKE_ENTER();
@@ -178,6 +182,7 @@ CUresult cuDeviceGetName(char* name, int length, CUdevice) {
 
 CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice device) {
   FAKE_ENTER();
+  if (!TheGpu().initialized) return CUDA_ERROR_NOT_INITIALIZED;
   std::memset(uuid, 0xFA, sizeof(*uuid));
   const std::vector<int> devices = fake_cuda::VisibleDevices();
   if (device < 0 || static_cast<size_t>(device) >= devices.size())

@@ -139,6 +139,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes,
                      const CUmemAllocationProp* properties,
                      unsigned long long) {
   FAKE_ENTER();
+  if (!TheGpu().initialized) return CUDA_ERROR_NOT_INITIALIZED;
   Memory memory;
   if (CUresult result = CreateMemory(bytes, &memory); result != CUDA_SUCCESS) {
     return result;

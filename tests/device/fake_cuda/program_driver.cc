@@ -27,6 +27,19 @@ CUresult AllocateFrom(CUmemoryPool pool, CUdeviceptr* address, size_t bytes) {
   return result;
 }
 
+CUmemoryPool CurrentPool(CUdevice device) {
+  const auto set = TheGpu().current_pools.find(device);
+  return set == TheGpu().current_pools.end() ? DefaultPool() : set->second;
+}
+
+CUresult AllocateFromCurrent(CUdeviceptr* address, size_t bytes) {
+  CUdevice device = 0;
+  if (const CUresult result = cuCtxGetDevice(&device); result != CUDA_SUCCESS)
+    return result;
+  FAKE_LOCK();
+  return AllocateFrom(CurrentPool(device), address, bytes);
+}
+
 // This library, however the program has loaded it.
 void* Self() {
   Dl_info info{};
@@ -160,10 +173,10 @@ CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute* what,
 }
 
 CUresult cuMemAllocAsync(CUdeviceptr* address, size_t bytes, CUstream) {
-  return AllocateFrom(DefaultPool(), address, bytes);
+  return AllocateFromCurrent(address, bytes);
 }
 CUresult cuMemAllocAsync_ptsz(CUdeviceptr* address, size_t bytes, CUstream) {
-  return AllocateFrom(DefaultPool(), address, bytes);
+  return AllocateFromCurrent(address, bytes);
 }
 CUresult cuMemAllocFromPoolAsync(CUdeviceptr* address, size_t bytes,
                                  CUmemoryPool pool, CUstream) {
@@ -187,8 +200,14 @@ CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* pool, CUdevice) {
   *pool = DefaultPool();
   return CUDA_SUCCESS;
 }
-CUresult cuDeviceGetMemPool(CUmemoryPool* pool, CUdevice) {
-  *pool = DefaultPool();
+CUresult cuDeviceGetMemPool(CUmemoryPool* pool, CUdevice device) {
+  FAKE_ENTER();
+  *pool = CurrentPool(device);
+  return CUDA_SUCCESS;
+}
+CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool) {
+  FAKE_ENTER();
+  TheGpu().current_pools[device] = pool;
   return CUDA_SUCCESS;
 }
 

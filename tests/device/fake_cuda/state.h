@@ -66,10 +66,13 @@ struct Gpu {
   std::set<CUstream> capturing;
   std::map<CUdeviceptr, CUmemoryPool> from_pools;  // of allocations
   std::map<CUmemoryPool, cuuint64_t> release_thresholds;
+  std::map<CUdevice, CUmemoryPool> current_pools;  // that were set
   std::map<uintptr_t, uint64_t> page_locked;
   CUmemGenericAllocationHandle next_handle = 100;
   std::map<CUcontext, CUdevice> contexts;  // that live
+  std::map<CUcontext, CUcontext> greens;   // with the primary ones they are of
   std::map<CUdevice, int> retained;
+  bool initialized = false;
   uint64_t pushed_contexts = 0;  // of all threads
   uint64_t calls_until_failure = 0;
   bool fails_on = false;  // after the first failure

@@ -141,6 +141,14 @@ CUresult cuStreamSynchronize(CUstream name) {
   return Enter(__func__);
 }
 
+CUresult cuStreamQuery(CUstream name) {
+  FAKE_ENTER();
+  const auto stream = TheGpu().streams.find(name);
+  if (stream == TheGpu().streams.end()) return CUDA_ERROR_INVALID_HANDLE;
+  return stream->second.pending.empty() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+}
+
+// Of the current context alone; of a primary one and the green ones of it.
 CUresult cuCtxSynchronize() {
   FAKE_ENTER();
   CUcontext current = nullptr;
@@ -149,7 +157,10 @@ CUresult cuCtxSynchronize() {
     return result;
   }
   for (auto& [name, stream] : TheGpu().streams) {
-    if (stream.context == current) RunAll(&stream);
+    const auto green = TheGpu().greens.find(stream.context);
+    const CUcontext primary =
+        green == TheGpu().greens.end() ? nullptr : green->second;
+    if (stream.context == current || primary == current) RunAll(&stream);
   }
   return CUDA_SUCCESS;
 }
