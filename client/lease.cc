@@ -114,6 +114,18 @@ absl::Status Lease::Release() && {
   });
 }
 
+absl::Status internal::ReleaseIdle(Lease lease) {
+  return NoThrow([impl = std::move(lease.impl_)]() mutable {
+    if (impl == nullptr) return EmptyLease();
+    if (impl->session->InForkedChild())
+      return impl.release()->session->CheckAlive();
+    impl->session->leases().StopMoving(impl->id);
+    absl::Status unmapped = impl->mapping->ReleaseIdle();
+    impl->session->leases().ReleaseLater(impl->id);
+    return unmapped;
+  });
+}
+
 absl::Status Lease::Seal() {
   return internal::NoThrow([this] {
     if (impl_ == nullptr) return EmptyLease();

@@ -37,6 +37,10 @@ class MappedRange {
   // handles; keeps the reservation, so that Map may follow at the same
   // address (not ipc). No-op when nothing is mapped.
   [[nodiscard]] virtual absl::Status Unmap() = 0;
+
+  // The same of memory that no work is left on, as the caller knows: the device
+  // is not waited for.
+  [[nodiscard]] virtual absl::Status UnmapIdle() { return Unmap(); }
 };
 
 // The accesses of this process to a range.

@@ -1,6 +1,8 @@
-// Leases that the preload library of `gmb run` maps itself.
+// The preload library of `gmb run`: leases that it maps itself, and a release of
+// its own.
 #include <algorithm>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -49,6 +51,12 @@ GMB_EXPORT void gmb_internal_forget_ahead(gmb_client* client, uint64_t asked) {
     gmb::internal::ForgetAhead(*client->client, asked);
     return absl::OkStatus();
   }).IgnoreError();
+}
+
+GMB_EXPORT gmb_error* gmb_internal_release_idle(gmb_lease* lease) {
+  const std::unique_ptr<gmb_lease> owned(lease);
+  return gmb::internal::CEdge(
+      [&] { return gmb::internal::ReleaseIdle(std::move(owned->lease)); });
 }
 
 GMB_EXPORT gmb_error* gmb_internal_export(

@@ -49,6 +49,15 @@ absl::Status MappedLease::Release() {
   return unmapped;
 }
 
+absl::Status MappedLease::ReleaseIdle() {
+  base::MutexLock lock(&mu_);
+  if (range_ == nullptr) return absl::OkStatus();
+  absl::Status unmapped = range_->UnmapIdle();
+  range_.reset();
+  mapped_ = false;
+  return unmapped;
+}
+
 bool MappedLease::mapped() const {
   base::MutexLock lock(&mu_);
   return mapped_;

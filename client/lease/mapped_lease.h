@@ -46,8 +46,10 @@ class MappedLease {
   // After an error nothing is mapped. NOT_FOUND when the lease was released.
   [[nodiscard]] absl::Status Map(std::vector<device::ShareableHandle> handles,
                                  absl::Span<const uint64_t> slab_bytes);
-  // Unmaps and gives the addresses up.
+  // Unmaps and gives the addresses up. ReleaseIdle: no work is left on it, and
+  // the device is not waited for.
   [[nodiscard]] absl::Status Release();
+  [[nodiscard]] absl::Status ReleaseIdle();
   [[nodiscard]] bool mapped() const;
 
   // Calls `use(mapper, data())`, and returns what it does, while nothing is

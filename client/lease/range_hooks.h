@@ -58,6 +58,10 @@ extern "C" size_t gmb_internal_ask_ahead(gmb_client* client, uint64_t bytes,
 // It goes back; waits for the broker's answer to it.
 extern "C" void gmb_internal_forget_ahead(gmb_client* client, uint64_t asked);
 
+// As gmb_lease_release_soon, of a lease that no work is left on, as the caller
+// knows: the device is not waited for either. The error is of the unmapping.
+extern "C" gmb_error* gmb_internal_release_idle(gmb_lease* lease);
+
 // Other processes of the tenant may map the session's own lease from now on; it
 // stays on the device, where it has to be now. `slab_fd`: null, or where the
 // handle of its only slab goes, which is the caller's then; FAILED_PRECONDITION

@@ -17,6 +17,7 @@ namespace gmb::preload {
   F(gmb_internal_automatic_gate)   \
   F(gmb_internal_export)           \
   F(gmb_internal_join)             \
+  F(gmb_internal_release_idle)     \
   F(gmb_client_connect)            \
   F(gmb_client_close)              \
   F(gmb_client_status)             \
@@ -27,7 +28,6 @@ namespace gmb::preload {
   F(gmb_acquire)                   \
   F(gmb_lease_data)                \
   F(gmb_lease_size_bytes)          \
-  F(gmb_lease_release)             \
   F(gmb_lease_release_soon)        \
   F(gmb_set_trimmable)             \
   F(gmb_error_code)                \

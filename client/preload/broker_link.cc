@@ -330,7 +330,7 @@ void BrokerLink::SetTrimmable(const std::string& device, uint64_t bytes) {
 void BrokerLink::Release(const LeaseRange& lease) {
   const RealSymbolsHere real;
   if (lease.shared) ProgramGate::Share(-1);
-  const LibraryError error(Library().gmb_lease_release(lease.handle));
+  const LibraryError error(Library().gmb_internal_release_idle(lease.handle));
   if (!error.ok()) Say("a lease was not released in order: " + error.message());
 }
 

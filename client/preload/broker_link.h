@@ -99,7 +99,8 @@ class BrokerLink {
                                 gmb_client** joined);
   // Says how much of the device on_trim could give back. Does not wait.
   void SetTrimmable(const std::string& device, uint64_t bytes);
-  // Synchronises the device, unmaps, and tells the broker.
+  // Unmaps, and tells the broker; of a lease that no work is left on. Waits for
+  // neither the device nor the broker: what is asked of it later comes after.
   static void Release(const LeaseRange& lease);
   // Tells the broker; of a lease that is unmapped.
   static void ReleaseSoon(const LeaseRange& lease);

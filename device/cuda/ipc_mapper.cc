@@ -66,13 +66,24 @@ class IpcRange final : public MappedRange {
     const ScopedContext scope(*context_);
     GMB_RETURN_IF_ERROR(scope.status());
     GMB_RETURN_IF_ERROR(GMB_CUDA(driver(), cuCtxSynchronize));
-    absl::Status status = GMB_CUDA(driver(), cuIpcCloseMemHandle, start_);
-    if (status.ok()) start_ = 0;
-    return status;
+    return Close();
+  }
+
+  [[nodiscard]] absl::Status UnmapIdle() override {
+    if (start_ == 0) return absl::OkStatus();
+    const ScopedContext scope(*context_);
+    GMB_RETURN_IF_ERROR(scope.status());
+    return Close();
   }
 
  private:
   const CudaDriver& driver() const { return context_->driver(); }
+
+  absl::Status Close() {
+    absl::Status status = GMB_CUDA(driver(), cuIpcCloseMemHandle, start_);
+    if (status.ok()) start_ = 0;
+    return status;
+  }
 
   const std::shared_ptr<const CudaContext> context_;
   const uint64_t bytes_;

@@ -74,6 +74,12 @@ class VmmRange final : public MappedRange {
     return UnmapMapped();
   }
 
+  [[nodiscard]] absl::Status UnmapIdle() override {
+    const ScopedContext scope(*context_);
+    GMB_RETURN_IF_ERROR(scope.status());
+    return UnmapMapped();
+  }
+
  private:
   const CudaDriver& driver() const { return context_->driver(); }
 

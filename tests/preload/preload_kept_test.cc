@@ -60,6 +60,42 @@ TEST_F(PreloadTest, WhatIsKeptCountsAsFree) {
       Contains(absl::StrCat("info 0 ", 256 * kMiB, " ", 256 * kMiB)));
 }
 
+// In each way in which room is made for something else, while a kernel is at work
+// that may wait for what this thread does next.
+TEST_F(PreloadTest, WhatIsKeptMakesRoomWithoutAWaitForTheGpu) {
+  for (const std::string& next :
+       Words{absl::StrCat("alloc y ", 8 * kMiB), "alloc y 4096",
+             absl::StrCat("create y ", 8 * kMiB)}) {
+    const Words lines = Run({.steps = {absl::StrCat("alloc w ", 2 * kMiB),
+                                       absl::StrCat("alloc x ", 254 * kMiB),
+                                       "free x", "work w 1", next, "stream 1"},
+                             .run_options = {"--wait", "0s"}});
+    EXPECT_THAT(lines, Contains("stream 1 600")) << "CUDA_ERROR_NOT_READY";
+    EXPECT_THAT(lines, Contains(::testing::MatchesRegex("(alloc|create) y 0")));
+  }
+}
+
+TEST_F(PreloadTest, ARefusalWaitsForNoWork) {
+  EXPECT_THAT(Run({.steps = {absl::StrCat("alloc w ", 2 * kMiB), "alloc s 4096",
+                             "free s", "work w 1",
+                             absl::StrCat("alloc y ", 256 * kMiB), "stream 1"},
+                   .run_options = {"--wait", "0s"}}),
+              ElementsAre("alloc w 0", "alloc s 0", "free s 0", "work w 0",
+                          "alloc y 2", "stream 1 600", "end"));
+}
+
+TEST_F(PreloadTest, WhatGoesBackByItselfWaitsForNoWork) {
+  const auto program =
+      Start("program", {.steps = {absl::StrCat("alloc w ", 4 * kMiB),
+                                  absl::StrCat("alloc x ", 8 * kMiB), "free x",
+                                  "work w 1", Await("look"), "stream 1"}});
+  ASSERT_TRUE(program->AwaitOut("work w 0")) << program->Err();
+  ExpectLeases("a", {4 * kMiB});
+  Touch("look");
+  EXPECT_EQ(program->AwaitExit(), 0);
+  EXPECT_THAT(program->Out(), ::testing::HasSubstr("stream 1 600\n"));
+}
+
 // Twice freed, and used after its free, as natively: an error.
 TEST_F(PreloadTest, WhatIsKeptIsNotTheProgramsAnyMore) {
   EXPECT_THAT(

@@ -36,6 +36,21 @@ TEST_F(PreloadTest, MemoryFreedOnAStreamIsFoundWhenThereIsNoOther) {
                   "free-async x 1", "end"));
 }
 
+// Its event is done, so nothing uses it; another stream may be at work for long.
+TEST_F(PreloadTest, MemoryFreedOnAStreamGoesBackWithoutAWaitForOthers) {
+  const auto program = Start(
+      "program",
+      {.steps = {absl::StrCat("alloc-async x ", 8 * kMiB, " 1"),
+                 absl::StrCat("alloc w ", 4 * kMiB), "free-async x 1",
+                 "work w 2", absl::StrCat("churn 1 ", Directory(), "/gone"),
+                 "stream 2"}});
+  ASSERT_TRUE(program->AwaitOut("work w 0")) << program->Err();
+  ExpectLeases("a", {2 * kMiB, 4 * kMiB});
+  Touch("gone");
+  EXPECT_EQ(program->AwaitExit(), 0) << program->Err();
+  EXPECT_THAT(program->Out(), ::testing::HasSubstr("stream 2 600\n"));
+}
+
 // Its chunk stays, for another block is in it: no lease goes back.
 TEST_F(PreloadTest, ASmallBlockFreedOnAStreamMakesRoomInItsChunk) {
   EXPECT_THAT(

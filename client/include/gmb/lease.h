@@ -9,6 +9,16 @@
 
 namespace gmb {
 
+class Lease;
+
+namespace internal {
+// For the preload library of `gmb run`: gives back a lease that no work is left
+// on, as the caller knows. Waits for nothing: not for the device, nor for the
+// broker's answer, which later requests of the session come after. An error is
+// of the unmapping.
+[[nodiscard]] absl::Status ReleaseIdle(Lease lease);
+}  // namespace internal
+
 // Leased device memory, mapped as one contiguous address range. Move-only;
 // gives the memory back when destroyed.
 //
@@ -77,6 +87,7 @@ class Lease {
 
  private:
   friend class Client;
+  friend absl::Status internal::ReleaseIdle(Lease lease);
   struct Impl;
   explicit Lease(std::unique_ptr<Impl> impl);
   static void Drop(std::unique_ptr<Impl> impl) noexcept;
