@@ -1,6 +1,8 @@
 // `gmb run`: memory goes back only while no stream is captured.
 #include "client/preload/captures.h"
 
+#include <algorithm>
+
 namespace gmb::preload {
 
 void Captures::AwaitTurn() {
@@ -10,10 +12,10 @@ void Captures::AwaitTurn() {
   while (synchronizing_ > 0) quiet_.Wait(&mu_);
 }
 
-void Captures::Began(CUstream stream) {
+void Captures::Began(CUstream stream, CUcontext context) {
   const base::MutexLock lock(&mu_);
   --beginning_;
-  streams_.insert(stream);
+  streams_.emplace(context, stream);
   begun_.NotifyAll();
 }
 
@@ -23,10 +25,24 @@ void Captures::DidNotBegin() {
   begun_.NotifyAll();
 }
 
-void Captures::Ended(CUstream stream) {
+void Captures::Ended(CUstream stream, CUcontext context) {
   const base::MutexLock lock(&mu_);
-  const auto found = streams_.find(stream);
+  auto found = streams_.find({context, stream});
+  if (found == streams_.end()) {
+    found =
+        std::find_if(streams_.begin(), streams_.end(), [&](const auto& one) {
+          return one.second == stream &&
+                 (context == nullptr || one.first == nullptr);
+        });
+  }
   if (found != streams_.end()) streams_.erase(found);
+}
+
+void Captures::ContextEnded(CUcontext context) {
+  const base::MutexLock lock(&mu_);
+  std::erase_if(streams_, [&](const auto& captured) {
+    return context == nullptr || captured.first == context;
+  });
 }
 
 bool Captures::BeginSynchronizing(TimePoint until) {

@@ -2,7 +2,8 @@
 #define GMB_CLIENT_PRELOAD_CAPTURES_H_
 
 #include <chrono>
-#include <unordered_set>
+#include <set>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "base/mutex.h"
@@ -21,9 +22,12 @@ class Captures {
 
   // Waits for those who synchronise. Then to be called: Began or DidNotBegin.
   void AwaitTurn();
-  void Began(CUstream stream);
+  // `context` is the stream's; null when the driver does not say.
+  void Began(CUstream stream, CUcontext context);
   void DidNotBegin();
-  void Ended(CUstream stream);
+  void Ended(CUstream stream, CUcontext context);
+  // Its streams went along, and their captures; null: any context.
+  void ContextEnded(CUcontext context);
 
   // False while there is a capture, or one begins, or a context ends; after
   // true, EndSynchronizing is owed. Beginnings and ends are waited for up to
@@ -45,8 +49,9 @@ class Captures {
   base::CondVar begun_;  // or did not, or a context has ended
   int synchronizing_ ABSL_GUARDED_BY(mu_) = 0;
   int beginning_ ABSL_GUARDED_BY(mu_) = 0;
-  // CU_STREAM_PER_THREAD once for each thread that captures its own.
-  std::unordered_multiset<CUstream> streams_ ABSL_GUARDED_BY(mu_);
+  // Those that are captured. CU_STREAM_PER_THREAD once for each thread that
+  // captures its own.
+  std::multiset<std::pair<CUcontext, CUstream>> streams_ ABSL_GUARDED_BY(mu_);
 };
 
 // BeginSynchronizing and EndSynchronizing.

@@ -12,10 +12,22 @@ using gmb::preload::Captures;
 using gmb::preload::Driver;
 using gmb::preload::GatedCall;
 using gmb::preload::OfThread;
+using gmb::preload::StreamContext;
 using gmb::preload::TheIpcMemory;
 using gmb::preload::TheMemory;
 
 namespace {
+
+// Null when the driver does not say.
+CUcontext ContextOf(const Driver& driver, CUstream stream) {
+  const StreamContext scope(driver, stream);
+  CUcontext context = nullptr;
+  if (scope.result() != CUDA_SUCCESS ||
+      driver.cuCtxGetCurrent(&context) != CUDA_SUCCESS) {
+    return nullptr;
+  }
+  return context;
+}
 
 template <typename Begin>
 CUresult BeginCapture(CUstream stream, Begin begin) {
@@ -26,11 +38,12 @@ CUresult BeginCapture(CUstream stream, Begin begin) {
                       const CancelsLater cancels_later;  // it has a turn
                       const GatedCall call;
                       if (!call.in()) return CUDA_ERROR_SYSTEM_NOT_READY;
+                      const CUcontext context = ContextOf(driver, stream);
                       Captures& captures = TheMemory(driver).captures();
                       captures.AwaitTurn();
                       const CUresult result = begin(driver);
                       if (result == CUDA_SUCCESS) {
-                        captures.Began(stream);
+                        captures.Began(stream, context);
                       } else {
                         captures.DidNotBegin();
                       }
@@ -49,7 +62,7 @@ CUresult EndCapture(CUstream stream, CUgraph* graph) {
         CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
         if (driver.cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS ||
             status == CU_STREAM_CAPTURE_STATUS_NONE) {
-          TheMemory(driver).captures().Ended(stream);
+          TheMemory(driver).captures().Ended(stream, ContextOf(driver, stream));
           TheMemory(driver).sweeper().Sweep();
           TheIpcMemory(driver).Sweep();
         }
@@ -60,17 +73,20 @@ CUresult EndCapture(CUstream stream, CUgraph* graph) {
 // A stream that ends takes its capture along.
 template <typename End>
 CUresult DestroyStream(CUstream stream, End end) {
-  return AnswerCall(
-      [](const Driver&) -> Answer { return std::nullopt; },
-      [&](const Driver& driver) {
-        // Before: afterwards another one may have its name.
-        CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-        driver.cuStreamIsCapturing(stream, &status);
-        const CUresult result = end(driver);
-        if (result == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE)
-          TheMemory(driver).captures().Ended(stream);
-        return result;
-      });
+  return AnswerCall([](const Driver&) -> Answer { return std::nullopt; },
+                    [&](const Driver& driver) {
+                      // Before: afterwards another one may have its name.
+                      CUstreamCaptureStatus status =
+                          CU_STREAM_CAPTURE_STATUS_NONE;
+                      driver.cuStreamIsCapturing(stream, &status);
+                      if (status == CU_STREAM_CAPTURE_STATUS_NONE)
+                        return end(driver);
+                      const CUcontext context = ContextOf(driver, stream);
+                      const CUresult result = end(driver);
+                      if (result == CUDA_SUCCESS)
+                        TheMemory(driver).captures().Ended(stream, context);
+                      return result;
+                    });
 }
 
 CUresult BeginOld(CUstream stream) {

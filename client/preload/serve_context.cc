@@ -30,6 +30,7 @@ CUresult EndContext(const Driver& driver, CUcontext context, End end) {
     ProgramGate::NeverPark("a context at fault was reset");
   memory.contexts().Ending(context);
   const CUresult result = end();
+  if (result == CUDA_SUCCESS) memory.captures().ContextEnded(context);
   memory.captures().DidNotBegin();
   if (result != CUDA_SUCCESS)
     ProgramGate::NeverPark("a context could not be ended");
@@ -57,6 +58,8 @@ CUresult ReleasePrimary(CUdevice device, Release release) {
         memory.contexts().Ending(context);
         driver.cuDevicePrimaryCtxRelease_v2(device);
         const CUresult result = release(driver);
+        if (!driver.HasPrimaryContext(device))
+          memory.captures().ContextEnded(context);
         memory.captures().DidNotBegin();
         if (may_end) memory.sweeper().Sweep();
         return result;

@@ -20,10 +20,10 @@ TEST(CapturesTest, NothingSynchronisesDuringACapture) {
   Captures captures;
   captures.AwaitTurn();
   EXPECT_FALSE(captures.BeginSynchronizing()) << "one is about to begin";
-  captures.Began(Name(1));
+  captures.Began(Name(1), nullptr);
   EXPECT_FALSE(captures.BeginSynchronizing());
   EXPECT_TRUE(captures.Any());
-  captures.Ended(Name(1));
+  captures.Ended(Name(1), nullptr);
   EXPECT_TRUE(captures.BeginSynchronizing());
   captures.EndSynchronizing();
   captures.AwaitTurn();
@@ -35,12 +35,12 @@ TEST(CapturesTest, SeveralCapturesAreAllWaitedFor) {
   Captures captures;
   for (const uintptr_t stream : {1, 2}) {
     captures.AwaitTurn();
-    captures.Began(Name(stream));
+    captures.Began(Name(stream), nullptr);
   }
-  captures.Ended(Name(1));
-  captures.Ended(Name(1));
+  captures.Ended(Name(1), nullptr);
+  captures.Ended(Name(1), nullptr);
   EXPECT_FALSE(captures.BeginSynchronizing());
-  captures.Ended(Name(2));
+  captures.Ended(Name(2), nullptr);
   EXPECT_TRUE(captures.BeginSynchronizing());
   captures.EndSynchronizing();
 }
@@ -49,13 +49,36 @@ TEST(CapturesTest, ThreadsThatCaptureTheirOwnDefaultStreamAreSeveral) {
   Captures captures;
   for (int thread = 0; thread < 2; ++thread) {
     captures.AwaitTurn();
-    captures.Began(CU_STREAM_PER_THREAD);
+    captures.Began(CU_STREAM_PER_THREAD, nullptr);
   }
-  captures.Ended(CU_STREAM_PER_THREAD);
+  captures.Ended(CU_STREAM_PER_THREAD, nullptr);
   EXPECT_FALSE(captures.BeginSynchronizing());
-  captures.Ended(CU_STREAM_PER_THREAD);
+  captures.Ended(CU_STREAM_PER_THREAD, nullptr);
   EXPECT_TRUE(captures.BeginSynchronizing());
   captures.EndSynchronizing();
+}
+
+TEST(CapturesTest, AContextThatEndsTakesItsCapturesAlong) {
+  const auto context = reinterpret_cast<CUcontext>(uintptr_t{7});
+  const auto other = reinterpret_cast<CUcontext>(uintptr_t{8});
+  Captures captures;
+  for (const uintptr_t stream : {1, 2}) {
+    captures.AwaitTurn();
+    captures.Began(Name(stream), context);
+  }
+  captures.AwaitTurn();
+  captures.Began(CU_STREAM_PER_THREAD, context);
+  captures.AwaitTurn();
+  captures.Began(CU_STREAM_PER_THREAD, other);
+  captures.Ended(CU_STREAM_PER_THREAD, other);
+  captures.ContextEnded(other);
+  EXPECT_TRUE(captures.Any());
+  captures.ContextEnded(context);
+  EXPECT_FALSE(captures.Any());
+  captures.AwaitTurn();
+  captures.Began(Name(1), context);
+  captures.ContextEnded(nullptr);  // which one is not known
+  EXPECT_FALSE(captures.Any());
 }
 
 // The end of a context takes its turn as a capture that does not begin.
@@ -75,10 +98,10 @@ TEST(CapturesTest, WhoIsOutOfMemoryWaitsForTheEndsOfContexts) {
   stop = true;
   ends.join();
   captures.AwaitTurn();
-  captures.Began(Name(1));
+  captures.Began(Name(1), nullptr);
   EXPECT_FALSE(captures.BeginSynchronizing(Captures::TimePoint::max()))
       << "not for a capture";
-  captures.Ended(Name(1));
+  captures.Ended(Name(1), nullptr);
 }
 
 // The driver may wait there for a lock that this thread has.
@@ -102,9 +125,9 @@ TEST(CapturesTest, ThreadsThatCaptureAndSynchroniseTakeTurns) {
         captures.AwaitTurn();
         ++capturing;
         if (synchronizing > 0) ++overlaps;
-        captures.Began(Name(i));
+        captures.Began(Name(i), nullptr);
         --capturing;
-        captures.Ended(Name(i));
+        captures.Ended(Name(i), nullptr);
       }
     });
     threads.emplace_back([&] {

@@ -84,14 +84,14 @@ TEST_F(KeptMemoryTest, WhatIsKeptLongerIsToldAndGoesBackByItself) {
 TEST_F(KeptMemoryTest, OthersGetAsMuchAsTheyNeed) {
   // A capture keeps the thread from being first.
   world_.captures.AwaitTurn();
-  world_.captures.Began(nullptr);
+  world_.captures.Began(nullptr, nullptr);
   Keep(100);
   Keep(200);
   Keep(300);
   AwaitTold(3 * kLeaseBytes);
   world_.kept.Trim(kUuid, kLeaseBytes + 1);
   EXPECT_THAT(Released(), IsEmpty());  // it would destroy the capture
-  world_.captures.Ended(nullptr);
+  world_.captures.Ended(nullptr, nullptr);
   world_.kept.Trim("GPU-2", kLeaseBytes);
   world_.kept.Trim(kUuid, kLeaseBytes + 1);
   AwaitReleased(2);
@@ -101,7 +101,7 @@ TEST_F(KeptMemoryTest, OthersGetAsMuchAsTheyNeed) {
 
 TEST_F(KeptMemoryTest, ALeaseOfASessionThatIsOverServesNobody) {
   world_.captures.AwaitTurn();
-  world_.captures.Began(nullptr);
+  world_.captures.Began(nullptr, nullptr);
   Keep(100);
   Keep(200);
   EXPECT_EQ(world_.kept.Take(0, kLeaseBytes)->start, 200U);
@@ -111,13 +111,13 @@ TEST_F(KeptMemoryTest, ALeaseOfASessionThatIsOverServesNobody) {
   }
   EXPECT_FALSE(world_.kept.Take(0, kLeaseBytes).has_value());
   EXPECT_THAT(Released(), ElementsAre(100));
-  world_.captures.Ended(nullptr);
+  world_.captures.Ended(nullptr, nullptr);
 }
 
 // Whether it comes is not known; to let go of it synchronises nothing.
 TEST_F(KeptMemoryTest, WhatWasOnlyAskedForGoesBackDuringACapture) {
   world_.captures.AwaitTurn();
-  world_.captures.Began(nullptr);
+  world_.captures.Began(nullptr, nullptr);
   const auto ask = [&] {
     world_.kept.Keep(0, kUuid, {.bytes = kLeaseBytes, .asked = 7});
   };
@@ -133,15 +133,15 @@ TEST_F(KeptMemoryTest, WhatWasOnlyAskedForGoesBackDuringACapture) {
   AwaitReleased(3);
   EXPECT_THAT(Released(), ElementsAre(0, 0, 0));
   EXPECT_EQ(world_.kept.HeldBytes(0), kLeaseBytes);
-  world_.captures.Ended(nullptr);
+  world_.captures.Ended(nullptr, nullptr);
 }
 
 TEST_F(KeptMemoryTest, TheProgramsOwnNeedComesFirst) {
   world_.captures.AwaitTurn();
-  world_.captures.Began(nullptr);
+  world_.captures.Began(nullptr, nullptr);
   Keep(100);
   Keep(200);
-  world_.captures.Ended(nullptr);
+  world_.captures.Ended(nullptr, nullptr);
   world_.kept.MakeRoom(1, kLeaseBytes);  // another device
   world_.kept.MakeRoom(0, 2 * kLeaseBytes);
   AwaitReleased(2);  // by either
@@ -150,10 +150,10 @@ TEST_F(KeptMemoryTest, TheProgramsOwnNeedComesFirst) {
 
 TEST_F(KeptMemoryTest, NothingIsTouchedOnceTheProcessExits) {
   world_.captures.AwaitTurn();
-  world_.captures.Began(nullptr);
+  world_.captures.Began(nullptr, nullptr);
   Keep(100);
   world_.kept.Stop();
-  world_.captures.Ended(nullptr);
+  world_.captures.Ended(nullptr, nullptr);
   EXPECT_EQ(world_.kept.HeldBytes(0), kLeaseBytes);
   EXPECT_THAT(Released(), IsEmpty());
 }

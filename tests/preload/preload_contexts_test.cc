@@ -209,6 +209,22 @@ TEST_F(PreloadContextsTest, WhatACaptureHeldUpWaitsForAllContextsToo) {
                   "end-capture 2 0", "stream 1 0", "end"));
 }
 
+// The driver ends a context with a capture open, and the capture with it.
+TEST_P(PreloadContextEndTest, ACaptureThatWasOpenInItIsOver) {
+  Words steps = WithStreamOfOther(GetParam().before);
+  Words later = {"begin-capture 4", GetParam().step};
+  later.insert(later.end(), GetParam().after.begin(), GetParam().after.end());
+  later.insert(later.end(), {absl::StrCat("alloc x ", 200 * kMiB), "free x",
+                             absl::StrCat("alloc y ", 220 * kMiB)});
+  steps.insert(steps.end(), later.begin(), later.end());
+  const Words lines = Run({.steps = steps, .run_options = {"--wait", "0s"}});
+  for (const std::string& line :
+       {std::string("begin-capture 4 0"), GetParam().step + " 0",
+        std::string("free x 0"), std::string("alloc y 0")}) {
+    EXPECT_THAT(lines, ::testing::Contains(line));
+  }
+}
+
 // A launcher asks about each argument. Whether kernels can use it depends on the
 // current context, whatever another one was told before.
 TEST_F(PreloadContextsTest, AnArgumentsAddressIsOfTheCurrentContext) {
