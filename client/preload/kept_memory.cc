@@ -5,6 +5,7 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <exception>
 #include <thread>
 #include <utility>
 
@@ -22,14 +23,21 @@ constexpr auto kExitPatience = std::chrono::milliseconds(500);
 
 KeptMemory* of_this_process = nullptr;
 
-// Signals are for the program's own threads.
-void StartQuietThread(const std::function<void()>& body) {
+// Signals are for the program's own threads. False: there is no room for one
+// more.
+bool StartQuietThread(const std::function<void()>& body) {
   sigset_t all{};
   sigset_t before{};
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread(body).detach();
+  bool started = true;
+  try {
+    std::thread(body).detach();
+  } catch (const std::exception&) {
+    started = false;
+  }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return started;
 }
 
 }  // namespace
@@ -39,21 +47,25 @@ KeptMemory::KeptMemory(Captures* captures, Hooks hooks)
 
 void KeptMemory::Keep(CUdevice device, const std::string& uuid,
                       const LeaseRange& lease) {
-  bool start = false;
-  {
-    const base::MutexLock lock(&mu_);
-    kept_.Add(device, lease, Clock::now());
-    uuids_.emplace(device, uuid);
-    start = !std::exchange(thread_runs_, true);
-    changed_.NotifyAll();
+  // Without the thread nobody would give it back.
+  if (!ThreadRuns()) return hooks_.release(lease);
+  const base::MutexLock lock(&mu_);
+  kept_.Add(device, lease, Clock::now());
+  uuids_.emplace(device, uuid);
+  changed_.NotifyAll();
+}
+
+bool KeptMemory::ThreadRuns() {
+  const base::MutexLock lock(&starting_);
+  if (thread_runs_) return true;
+  if (std::exchange(of_this_process, this) == nullptr) {
+    // After the client library was loaded: its destructors run later than this.
+    static_cast<void>(std::atexit([] {
+      if (!InForkedChild()) of_this_process->Stop();
+    }));
   }
-  if (!start) return;
-  of_this_process = this;
-  // After the client library was loaded: its destructors run later than this.
-  static_cast<void>(std::atexit([] {
-    if (!InForkedChild()) of_this_process->Stop();
-  }));
-  StartQuietThread([this] { Run(); });
+  thread_runs_ = StartQuietThread([this] { Run(); });
+  return thread_runs_;
 }
 
 std::optional<LeaseRange> KeptMemory::Take(CUdevice device, uint64_t bytes) {
@@ -62,7 +74,7 @@ std::optional<LeaseRange> KeptMemory::Take(CUdevice device, uint64_t bytes) {
     const base::MutexLock lock(&mu_);
     lease = kept_.Take(device, bytes);
   }
-  return IfAlive(lease);
+  return IfItServes(lease);
 }
 
 std::optional<LeaseRange> KeptMemory::TakeUnmapped(CUdevice device,
@@ -72,7 +84,7 @@ std::optional<LeaseRange> KeptMemory::TakeUnmapped(CUdevice device,
     const base::MutexLock lock(&mu_);
     lease = kept_.TakeUnmapped(device, bytes);
   }
-  return IfAlive(lease);
+  return IfItServes(lease);
 }
 
 size_t KeptMemory::CountUnmapped(CUdevice device, uint64_t bytes) {
@@ -80,8 +92,9 @@ size_t KeptMemory::CountUnmapped(CUdevice device, uint64_t bytes) {
   return kept_.CountUnmapped(device, bytes);
 }
 
-std::optional<LeaseRange> KeptMemory::IfAlive(std::optional<LeaseRange> lease) {
-  if (!lease.has_value() || hooks_.lives(*lease)) return lease;
+std::optional<LeaseRange> KeptMemory::IfItServes(
+    std::optional<LeaseRange> lease) {
+  if (!lease.has_value() || hooks_.serves(*lease)) return lease;
   hooks_.release(*lease);
   return std::nullopt;
 }

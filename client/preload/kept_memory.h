@@ -24,11 +24,11 @@ namespace gmb::preload {
 class KeptMemory {
  public:
   struct Hooks {
-    // Gives a lease back, which may synchronise its device unless it was only
-    // asked for.
+    // Gives a lease back, without a wait for its device; but for one that was
+    // only asked for it waits for the broker.
     std::function<void(const LeaseRange&)> release;
-    // Whether its session goes on.
-    std::function<bool(const LeaseRange&)> lives;
+    // Whether it may serve again: its session goes on, and it is not away.
+    std::function<bool(const LeaseRange&)> serves;
     // Tells the broker how much of a device is kept. Does not wait.
     std::function<void(const std::string& uuid, uint64_t bytes)> tell;
   };
@@ -36,10 +36,12 @@ class KeptMemory {
   KeptMemory(const KeptMemory&) = delete;
   KeptMemory& operator=(const KeptMemory&) = delete;
 
-  // No work may be left on it. `uuid` is the device's, as the broker writes it.
+  // No work may be left on it, in any context: it is unmapped later without a
+  // wait for the device. `uuid` is the device's, as the broker writes it. Where
+  // no thread can be started it goes back at once.
   void Keep(CUdevice device, const std::string& uuid, const LeaseRange& lease);
-  // A lease of exactly so many bytes, whose session lives, and that is mapped;
-  // or that its holder maps.
+  // A lease of exactly so many bytes that may serve again, and that is mapped; or
+  // that its holder maps.
   [[nodiscard]] std::optional<LeaseRange> Take(CUdevice device, uint64_t bytes);
   [[nodiscard]] std::optional<LeaseRange> TakeUnmapped(CUdevice device,
                                                        uint64_t bytes);
@@ -51,8 +53,8 @@ class KeptMemory {
   bool ReleaseAll();
   // Gives back as much, or all of the device, with a turn of its own: to others
   // who need it, or before the program asks for as much in another size, so that
-  // nothing is refused because of what is kept. It stays while there is a
-  // capture.
+  // nothing is refused because of what is kept. Whether the device is at work
+  // does not matter. It stays while there is a capture.
   void Trim(const std::string& uuid, uint64_t bytes);
   void MakeRoom(CUdevice device, uint64_t bytes);
   // Gives back what was only asked for, of which it is not known whether it
@@ -63,8 +65,10 @@ class KeptMemory {
   void Stop();
 
  private:
-  [[nodiscard]] std::optional<LeaseRange> IfAlive(
+  [[nodiscard]] std::optional<LeaseRange> IfItServes(
       std::optional<LeaseRange> lease);
+  // Starts it at first. False: there is no room for a thread.
+  [[nodiscard]] bool ThreadRuns();
   void Run();
   void ReleaseOld();
   void Release(const std::vector<LeaseRange>& leases);
@@ -73,10 +77,11 @@ class KeptMemory {
   Captures& captures_;
   const Hooks hooks_;
 
+  base::Mutex starting_;
+  bool thread_runs_ ABSL_GUARDED_BY(starting_) = false;
   base::Mutex mu_;
   base::CondVar changed_;
   KeptLeases kept_ ABSL_GUARDED_BY(mu_);
-  bool thread_runs_ ABSL_GUARDED_BY(mu_) = false;
   bool releasing_ ABSL_GUARDED_BY(mu_) = false;  // the thread
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
   // The devices that had some, and how much of it the broker was told.

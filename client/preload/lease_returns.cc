@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "client/preload/program_gate.h"
 #include "client/preload/the_memory.h"
 #include "client/preload/virtual_memory.h"
 
@@ -12,7 +13,8 @@ void LeaseReturns::GiveBack(const Block& block, Then then) {
   const std::optional<LeaseRange> whole = parts_.allocations.Give(block);
   if (!whole.has_value()) {
     ++count_;
-  } else if (then == Then::kKeep && block.lease.has_value() && !whole->shared) {
+  } else if (then == Then::kKeep && block.lease.has_value() && !whole->shared &&
+             !ProgramGate::IsAway()) {
     parts_.kept.Keep(block.device, parts_.names.UuidOf(block.device), *whole);
   } else {
     Release(*whole);

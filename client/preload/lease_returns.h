@@ -31,8 +31,9 @@ class LeaseReturns {
   LeaseReturns(const LeaseReturns&) = delete;
   LeaseReturns& operator=(const LeaseReturns&) = delete;
 
-  // A block that was taken from the books; all work that uses it must be done.
-  // A lease is kept for a moment, if the program may soon ask for as much.
+  // A block that was taken from the books; all work that uses it must be done:
+  // nothing here waits for the GPU. A lease is kept for a moment, if the program
+  // may soon ask for as much; one that is away, or lost, is not.
   enum class Then { kRelease, kKeep };
   void GiveBack(const Block& block, Then then = Then::kRelease);
   void Release(const LeaseRange& lease);

@@ -6,6 +6,7 @@
 
 #include "base/round_up.h"
 #include "client/preload/process_life.h"
+#include "client/preload/program_gate.h"
 
 namespace gmb::preload {
 namespace {
@@ -42,7 +43,10 @@ Memory::Memory(const Driver& driver)
 KeptMemory::Hooks Memory::KeepingHooks() {
   return {
       .release = [this](const LeaseRange& lease) { returns_.Release(lease); },
-      .lives = [this](const LeaseRange& lease) { return broker_.Lives(lease); },
+      .serves =
+          [this](const LeaseRange& lease) {
+            return !ProgramGate::IsAway() && broker_.Lives(lease);
+          },
       .tell = [this](const std::string& uuid,
                      uint64_t bytes) { broker_.SetTrimmable(uuid, bytes); }};
 }

@@ -41,6 +41,12 @@ class ProgramGate {
   // what this process does with it.
   static void Share(int change) { shared.fetch_add(change); }
 
+  // Whether the broker has the memory, or has lost it.
+  [[nodiscard]] static bool IsAway() {
+    const internal::BiasCalls* const gate = Get();
+    return gate != nullptr && gate->is_away();
+  }
+
   // The process exits.
   static void Stop();
 

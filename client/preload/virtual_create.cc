@@ -4,6 +4,7 @@
 #include <string>
 
 #include "client/preload/process_life.h"
+#include "client/preload/program_gate.h"
 #include "client/preload/virtual_hooks.h"
 #include "client/preload/virtual_memory.h"
 
@@ -107,7 +108,7 @@ Answer VirtualMemory::Release(CUmemGenericAllocationHandle handle) {
 }
 
 void VirtualMemory::Keep(const LeaseRange& unused, CUdevice device) {
-  if (unused.shared) return GoBack(unused);
+  if (unused.shared || ProgramGate::IsAway()) return GoBack(unused);
   memory_.kept().Keep(device, memory_.names().UuidOf(device), unused);
 }
 

@@ -24,7 +24,7 @@ class KeptMemoryTest : public ::testing::Test {
     base::CondVar changed;
     std::vector<uint64_t> released ABSL_GUARDED_BY(mu);
     std::map<std::string, uint64_t> told ABSL_GUARDED_BY(mu);
-    bool lives ABSL_GUARDED_BY(mu) = true;
+    bool serves ABSL_GUARDED_BY(mu) = true;
     Captures captures;
     KeptMemory kept{&captures,
                     {.release =
@@ -33,10 +33,10 @@ class KeptMemoryTest : public ::testing::Test {
                            released.push_back(lease.start);
                            changed.NotifyAll();
                          },
-                     .lives =
+                     .serves =
                          [this](const LeaseRange&) {
                            const base::MutexLock lock(&mu);
-                           return lives;
+                           return serves;
                          },
                      .tell =
                          [this](const std::string& uuid, uint64_t bytes) {
@@ -107,7 +107,7 @@ TEST_F(KeptMemoryTest, ALeaseOfASessionThatIsOverServesNobody) {
   EXPECT_EQ(world_.kept.Take(0, kLeaseBytes)->start, 200U);
   {
     const base::MutexLock lock(&world_.mu);
-    world_.lives = false;
+    world_.serves = false;
   }
   EXPECT_FALSE(world_.kept.Take(0, kLeaseBytes).has_value());
   EXPECT_THAT(Released(), ElementsAre(100));

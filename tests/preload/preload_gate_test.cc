@@ -54,6 +54,32 @@ TEST_F(PreloadGateTest, MemoryThatIsOnlyHeldIsLent) {
   EXPECT_EQ(program->AwaitExit(), 0) << program->Err();
 }
 
+// It would have to come back first, and might be lost.
+TEST_F(PreloadGateTest, WhatIsFreedWhileItIsAwayDoesNotServeAgain) {
+  const auto program =
+      Start("program",
+            {.steps = {absl::StrCat("alloc x ", kBytes), kPut, Await("free"),
+                       "free x", absl::StrCat("alloc x ", kBytes), kPut, kGet,
+                       Await("end")},
+             .run_options = Soon()});
+  ASSERT_TRUE(program->AwaitOut("put x 0")) << program->Err();
+  const auto lease_id = [&]() -> uint64_t {
+    v1::ListLeasesRequest request;
+    request.set_tenant("a");
+    const auto leases = admin().ListLeases(request);
+    return leases.ok() && leases->leases_size() == 1 ? leases->leases(0).id()
+                                                     : 0;
+  };
+  const uint64_t before = lease_id();
+  AwaitGate("a", v1::SessionInfo::GATE_PARKED);
+  TakeTheDeviceForAWhile("other");
+  Touch("free");
+  ASSERT_TRUE(program->AwaitOut(kRight)) << program->Err() << program->Out();
+  EXPECT_GT(lease_id(), before);
+  Touch("end");
+  EXPECT_EQ(program->AwaitExit(), 0) << program->Err();
+}
+
 TEST_F(PreloadGateTest, WorkThatIsNotDoneKeepsTheMemory) {
   // Longer than a loaded machine takes from one step to the next.
   const auto program = Start(

@@ -103,6 +103,20 @@ TEST_F(PreloadTest, WhatIsKeptIsNotTheProgramsAnyMore) {
       ElementsAre("alloc x 0", "free x 0", "free x 1", "end"));
 }
 
+TEST_F(PreloadTest, WithoutRoomForAThreadWhatIsFreedGoesBackAtOnce) {
+  const auto program = Start(
+      "program",
+      {.steps = {absl::StrCat("alloc w ", 4 * kMiB),
+                 absl::StrCat("alloc x ", 8 * kMiB), "refuse-threads", "free x",
+                 Await("look"), absl::StrCat("alloc y ", 8 * kMiB), "free y"},
+       .environment = {"LD_PRELOAD=" PRELOAD_LIBRARY ":" THREAD_REFUSAL}});
+  ASSERT_TRUE(program->AwaitOut("free x 0")) << program->Err();
+  ExpectLeases("a", {4 * kMiB});
+  Touch("look");
+  EXPECT_EQ(program->AwaitExit(), 0) << program->Err();
+  EXPECT_THAT(program->Out(), ::testing::HasSubstr("free y 0\n"));
+}
+
 // While a capture is under way nothing may synchronise the device.
 TEST_F(PreloadTest, ACaptureMayBeginWhileMemoryIsKept) {
   const auto program =

@@ -150,6 +150,9 @@ bool MishapSteps::Do(const std::vector<std::string>& words) {
     Pin(name);
   } else if (what == "pin-often") {
     PinNowAndThen(name);
+  } else if (what == "refuse-threads") {
+    reinterpret_cast<void (*)()>(dlsym(RTLD_DEFAULT, "RefuseThreads"))();
+    std::printf("refuse-threads\n");
   } else if (what == "gpu-done") {
     OfDriver<void (*)()>("FakeCudaFinishWork")();
     std::printf("gpu-done\n");

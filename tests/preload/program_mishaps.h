@@ -21,6 +21,7 @@ class MishapSteps {
   //   fork-in-copy NAME: the driver forks inside of a copy to it
   //   pin FILE: locks a page of host memory, which takes the driver until the file
   //     is there
+  //   refuse-threads: no more can be started, where thread_refusal.cc is loaded
   //   gpu-done: the GPU does all work, and nobody waits
   //   fault CODE: a kernel goes astray
   bool Do(const std::vector<std::string>& words);
