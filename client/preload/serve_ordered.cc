@@ -18,11 +18,13 @@ CUresult Allocate(CUdeviceptr* address, size_t bytes, CUstream stream) {
       [&](const Driver& driver) -> Answer {
         if (address == nullptr || bytes == 0) return std::nullopt;
         return InContextOf(driver, stream, [&] {
-          return OnCurrentDevice(driver, [&](CUdevice device) {
+          return OnCurrentDevice(driver, [&](CUdevice device) -> Answer {
             CUmemoryPool pool = nullptr;  // the device's current one
             if (GMB_REAL_CALL(driver, cuDeviceGetMemPool, &pool, device) !=
                 CUDA_SUCCESS) {
               pool = nullptr;
+            } else if (!ThePools().DeviceOf(driver, pool).has_value()) {
+              return std::nullopt;
             }
             return TheMemory(driver).AllocateOrdered(device, bytes, pool,
                                                      stream, address);

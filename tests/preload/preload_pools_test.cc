@@ -89,5 +89,27 @@ TEST_F(PreloadPoolsTest, MemoryOfTheDriverInAPoolCountsToo) {
                   "end"));
 }
 
+// Other processes may open it: its memory is the driver's, however it is asked
+// for.
+TEST_F(PreloadPoolsTest, AnExportablePoolThatIsTheDevicesIsTheDrivers) {
+  const auto program = Start(
+      "program",
+      {.steps = {"new-shared-pool p", "use-pool p",
+                 absl::StrCat("alloc-async x ", 4 * kMiB, " 1"), "new-pool q",
+                 "use-pool q", absl::StrCat("alloc-async y ", 6 * kMiB, " 1"),
+                 "pool p", "pool q", Await("end"), "free-async x 1"}});
+  ASSERT_TRUE(program->AwaitOut("pool q")) << program->Err();
+  ExpectLeases("a", {6 * kMiB});
+  Touch("end");
+  EXPECT_EQ(program->AwaitExit(), 0) << program->Err();
+  EXPECT_EQ(
+      program->Out(),
+      absl::StrCat("new-shared-pool p 0\nuse-pool p 0\nalloc-async x 0\n"
+                   "new-pool q 0\nuse-pool q 0\nalloc-async y 0\n",
+                   Bytes("p", 4 * kMiB, 4 * kMiB, 4 * kMiB, 4 * kMiB), "\n",
+                   Bytes("q", 6 * kMiB, 6 * kMiB, 6 * kMiB, 6 * kMiB),
+                   "\nfree-async x 0\nend\n"));
+}
+
 }  // namespace
 }  // namespace gmb::component
