@@ -31,9 +31,12 @@ const std::string& DeviceNames::UuidOf(CUdevice device) {
       return known->second;
     }
   }
-  const bool found = driver_.cuDeviceGetUuid_v2(&uuid, device) == CUDA_SUCCESS;
+  if (driver_.cuDeviceGetUuid_v2(&uuid, device) != CUDA_SUCCESS) {
+    static const std::string& none = *new std::string;
+    return none;
+  }
   const base::MutexLock lock(&mu_);
-  return uuids_.emplace(device, found ? UuidText(uuid) : "").first->second;
+  return uuids_.emplace(device, UuidText(uuid)).first->second;
 }
 
 }  // namespace gmb::preload

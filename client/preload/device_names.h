@@ -11,8 +11,9 @@
 
 namespace gmb::preload {
 
-// The devices' UUIDs as the broker writes them; the driver is asked once for
-// each. Thread-safe; no lock is held while it is asked.
+// The devices' UUIDs as the broker writes them; the driver is asked for each
+// until it has said it: it does not before cuInit. Thread-safe; no lock is held
+// while it is asked.
 class DeviceNames {
  public:
   // The driver outlives it.

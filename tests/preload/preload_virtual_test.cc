@@ -228,5 +228,18 @@ TEST_F(PreloadVirtualTest, WhatIsNotLeasedIsTheDrivers) {
   EXPECT_EQ(plain->AwaitExit(), 0);
 }
 
+// The driver does not say which device is meant before it is initialised, and
+// then it does.
+TEST_F(PreloadVirtualTest, AHandleThatIsAskedForTooEarlySpoilsNothing) {
+  const auto program =
+      Start("program", {.steps = {Sized("alloc x", 8), Await("end")},
+                        .environment = {"PROGRAM_CREATES_FIRST=1"}});
+  ASSERT_TRUE(program->AwaitOut("alloc x 0")) << program->Err();
+  EXPECT_THAT(program->Out(), HasSubstr("create early 3\n"));
+  ExpectLeases("a", {8 * kMiB});
+  Touch("end");
+  EXPECT_EQ(program->AwaitExit(), 0) << program->Err();
+}
+
 }  // namespace
 }  // namespace gmb::component
