@@ -3,11 +3,15 @@
 #include "client/cli/commands/preloadable.h"
 
 #include <elf.h>
+#include <endian.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -99,6 +103,18 @@ bool ChangesUser(int fd) {
          ((info.st_mode & S_ISGID) != 0 && info.st_gid != ::getegid());
 }
 
+// Likewise, for who is not root.
+bool GainsCapabilities(int fd) {
+  if (::getuid() == 0) return false;
+  std::array<uint32_t, XATTR_CAPS_SZ_3 / sizeof(uint32_t)> words{};
+  const ssize_t bytes =
+      ::fgetxattr(fd, "security.capability", words.data(), sizeof(words));
+  if (bytes < static_cast<ssize_t>(XATTR_CAPS_SZ_1)) return false;
+  // Each set is two words: what is permitted, and what may be inherited.
+  return (le32toh(words[0]) & VFS_CAP_FLAGS_EFFECTIVE) != 0 || words[1] != 0 ||
+         words[3] != 0;
+}
+
 Preloadable PassesBy(const std::string& program, const std::string& why) {
   return {
       Preloadable::Kind::kPassesBy,
@@ -117,6 +133,12 @@ Preloadable LookAtElf(int fd, const std::string& program) {
     return PassesBy(program,
                     "runs with the rights of its owner, and the dynamic linker "
                     "loads nothing more into it and what it starts");
+  }
+  if (GainsCapabilities(fd)) {
+    return PassesBy(program,
+                    "has capabilities of its file (getcap shows them), and the "
+                    "dynamic linker loads nothing more into it and what it "
+                    "starts");
   }
   const std::optional<std::string> linker = LinkerOf(fd, *header);
   if (!linker.has_value())

@@ -1,8 +1,11 @@
 #include "client/cli/commands/preloadable.h"
 
 #include <elf.h>
+#include <linux/capability.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 
+#include <array>
 #include <cstring>
 #include <fstream>
 
@@ -10,6 +13,7 @@
 #include "client/cli/demo/temp_dir.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/cli/as_ordinary_user.h"
 
 namespace gmb::cli {
 namespace {
@@ -90,6 +94,24 @@ TEST_F(PreloadableTest, ProgramsWithTheirOwnersRightsPassBy) {
   ASSERT_EQ(::chmod(program.c_str(), 04755), 0);
   EXPECT_EQ(LookAt(program).kind,
             ::getuid() == 0 ? Kind::kPassesBy : Kind::kYes);
+}
+
+TEST_F(PreloadableTest, ProgramsWithCapabilitiesPassByForWhoIsNotRoot) {
+  const std::string program = Write("p", Elf(kGlibc));
+  ASSERT_EQ(::chmod(dir_.path().c_str(), 0755), 0);
+  const auto set = [&](uint32_t permitted) {
+    const std::array<uint32_t, 5> words = {VFS_CAP_REVISION_2, permitted, 0, 0,
+                                           0};
+    return ::setxattr(program.c_str(), "security.capability", words.data(),
+                      sizeof(words), 0) == 0;
+  };
+  if (!set(uint32_t{1} << CAP_NET_BIND_SERVICE))
+    GTEST_SKIP() << "needs the right to give a file capabilities";
+  const auto why = [&] { return LookAt(program).why; };
+  EXPECT_THAT(AsOrdinaryUser(why), HasSubstr("has capabilities of its file"));
+  EXPECT_EQ(why(), "");  // root's
+  ASSERT_TRUE(set(0));
+  EXPECT_EQ(AsOrdinaryUser(why), "");
 }
 
 TEST_F(PreloadableTest, OfAScriptTheInterpreterCounts) {
