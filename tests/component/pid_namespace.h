@@ -13,17 +13,13 @@
 
 namespace gmb::component {
 
-// Before a program's words: it is the first process of a pid namespace then, as
-// in a container, and ends with the unshare(1) that has started it.
-inline const std::vector<std::string>& InPidNamespace() {
-  static const std::vector<std::string> words = {
-      "unshare", "--pid", "--fork", "--kill-child", "--mount-proc"};
-  return words;
-}
-
+// The program's words (or none, for a wrapper) behind those that make it the
+// first process of a pid namespace, as in a container. It ends with the
+// unshare(1) that has started it.
 inline std::vector<std::string> InPidNamespace(
-    const std::vector<std::string>& program) {
-  std::vector<std::string> words = InPidNamespace();
+    const std::vector<std::string>& program = {}) {
+  std::vector<std::string> words = {"unshare", "--pid", "--fork",
+                                    "--kill-child", "--mount-proc"};
   words.insert(words.end(), program.begin(), program.end());
   return words;
 }
