@@ -140,6 +140,8 @@ struct State {
   Owned<quota::Instant, Reclaimer> standing_at;  // the next look at one
   // Sessions that could give back, or were asked to.
   Owned<std::set<uint64_t>, Reclaimer> trimmers;
+  // Those that were asked and have not answered.
+  Owned<std::set<uint64_t>, Reclaimer> trimming;
 
   Owned<TenantTable, OperatorDesk> tenants;
   Owned<std::map<quota::TenantId, Departure>, OperatorDesk> departures;

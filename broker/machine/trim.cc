@@ -74,6 +74,7 @@ void Reclaimer::AskToTrim(const quota::TrimTarget& target, quota::Instant by,
   *trim->mutable_within() =
       ToProto(std::max(by - turn.now(), quota::Nanoseconds(0)));
   session->trims.Edit({}).trim = *trim;
+  state_.trimming.Edit({}).insert(session->id);
   session->trims.Edit({}).trim_by = by;
   session->trims.Edit({}).trim_given_bytes = 0;
   v1::Event event = NewEvent(state_, "trim_asked", session->tenant);
@@ -106,6 +107,10 @@ void Reclaimer::OnTrimmed(Session* session, const v1::Trimmed& trimmed,
   if (trimmed.busy()) event.set_message("it could not look after it in time");
   turn.Publish(std::move(event));
   session->trims.Edit({}).trim.reset();
+  state_.trimming.Edit({}).erase(session->id);
+  // Nothing of it could be asked for meanwhile.
+  for (const auto& [pool, bytes] : session->trims->trimmable)
+    index_.MarkChanged(pool, *session->tenant);
   if (session->trims->trimmable.empty())
     state_.trimmers.Edit({}).erase(session->id);
 }
@@ -136,6 +141,7 @@ void Reclaimer::SetTrimmable(Session* session,
 
 void Reclaimer::Forget(const Session& session) {
   state_.trimmers.Edit({}).erase(session.id);
+  state_.trimming.Edit({}).erase(session.id);
 }
 
 }  // namespace gmb::broker

@@ -47,10 +47,23 @@ TrimmerRows::TrimmerRows(const State& state, quota::PoolId pool,
 
 // Of one tenant's demand others are not asked, however many they are.
 void TrimmerRows::Add(const quota::Demand& demand, uint64_t from) {
+  AddAsked(demand);
   if (quota::RulesOf(demand.cause).one_tenant) {
     AddAmong(state_.sessions->OfTenant(demand.tenant), from);
+    next_ = from;  // the turns of all are as they were
   } else {
     AddAmong(*state_.trimmers, from);
+  }
+}
+
+void TrimmerRows::AddAsked(const quota::Demand& demand) {
+  const bool one_tenant = quota::RulesOf(demand.cause).one_tenant;
+  size_t most = kMostLookedAt;
+  for (const uint64_t id : *state_.trimming) {
+    if (most-- == 0) return;
+    ++looks_;
+    if (!one_tenant || state_.SessionAt(id).tenant == demand.tenant)
+      (void)AddOne(id);
   }
 }
 
@@ -61,6 +74,7 @@ void TrimmerRows::AddAmong(const Sessions& sessions, uint64_t from) {
   size_t seen = 0;
   for (size_t i = 0; i < most && seen < kMostSeen; ++i, ++it) {
     if (it == sessions.end()) it = sessions.begin();
+    if (state_.trimming->contains(*it)) continue;
     ++looks_;
     if (AddOne(*it)) ++seen;
   }

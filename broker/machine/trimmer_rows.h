@@ -14,9 +14,9 @@
 namespace gmb::broker {
 
 // Sessions that say they could give something back, as a plan sees them: with
-// their first lease there, which is not taken by these. Where there are more of
-// them than a plan sees, the next one begins with those that this one has not
-// seen: nobody is hidden by others for good.
+// their first lease there, which is not taken by these. Each plan sees those
+// that were asked. Where there are more others than it sees, the next one begins
+// with those that this one has not seen: nobody is hidden by others for good.
 class TrimmerRows {
  public:
   // With something to give; and in all.
@@ -35,6 +35,8 @@ class TrimmerRows {
   [[nodiscard]] uint64_t looks() const { return looks_ + groups_.looks; }
 
  private:
+  // Those that were asked already, whose bytes are counted on.
+  void AddAsked(const quota::Demand& demand);
   template <typename Sessions>
   void AddAmong(const Sessions& sessions, uint64_t from);
   // Whether it has something to give.

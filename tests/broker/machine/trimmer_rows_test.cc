@@ -85,6 +85,63 @@ TEST_F(TrimmerRowsTest, APlanSaysWhereTheNextOneBegins) {
   EXPECT_GT(state().PoolAt(kPool).plan->trimmers_from, all[0]->session);
 }
 
+// A plan that sees others still counts on those that were asked.
+TEST_F(TrimmerRowsTest, EachPlanSeesThoseThatWereAsked) {
+  const std::vector<SimClient*> all = Trimmers("a", 200, 1);
+  Lease(Connect("a"), 50);
+  Ask(Connect("b"), 10, {.wait = seconds(60)});
+  for (int i = 0; i < 2000 && state().trimming->empty(); ++i)
+    world.Advance(milliseconds(1));
+  const size_t asked = state().trimming->size();
+  ASSERT_GT(asked, 0u);
+  for (const uint64_t from : {uint64_t{0}, all[100]->session}) {
+    std::vector<quota::LeaseRow> leases;
+    TrimmerRows rows(state(), kPool, world.now(), &leases);
+    rows.Add({}, from);
+    uint64_t counted_bytes = 0;
+    size_t others = 0;
+    for (const quota::LeaseRow& row : leases) {
+      counted_bytes += row.trimming_bytes;
+      others += row.trimmable_bytes > 0 ? 1 : 0;
+    }
+    EXPECT_EQ(counted_bytes, asked * kGranule);
+    EXPECT_EQ(others, TrimmerRows::kMostSeen);
+  }
+}
+
+class TrimmerOfTwoPoolsTest : public MachineFixture {
+ protected:
+  TrimmerOfTwoPoolsTest() : MachineFixture({.pools = 2, .granules = 64}) {}
+  void Say(SimClient* client) {
+    v1::ClientMessage message;
+    for (const char* device : {"sim-1", "sim-2"}) {
+      auto* on = message.mutable_set_trimmable()->add_devices();
+      on->set_device(device);
+      on->set_bytes(10 * kGranule);
+    }
+    Notify(client, message);
+  }
+};
+
+// Nothing of the second pool can be asked for while the first one's is under way.
+TEST_F(TrimmerOfTwoPoolsTest, WhoHasTrimmedInOneIsLookedAtInTheOther) {
+  SetTenant("a");
+  SetTenant("b");
+  SimClient* one = Parked("a");
+  Lease(one, 60, {.device = "sim-1"});
+  Lease(one, 60, {.device = "sim-2"});
+  Say(one);
+  Ask(Connect("b"), 10, {.wait = seconds(60), .device = "sim-1"});
+  for (int i = 0; i < 2000 && state().trimming->empty(); ++i)
+    world.Advance(milliseconds(1));
+  ASSERT_EQ(state().trimming->size(), 1u);
+  Say(one);  // as before
+  const uint64_t gains = Index().gains(quota::PoolId{2});
+  Trimmed(one);
+  EXPECT_TRUE(state().trimming->empty());
+  EXPECT_GT(Index().gains(quota::PoolId{2}), gains);
+}
+
 TEST_F(TrimmerRowsTest, WhereAllAreSeenEachPlanBeginsWithTheFirst) {
   EXPECT_EQ(SeenFrom(0).next, 0u);
   const std::vector<SimClient*> all = Trimmers("a", 3, 1);
