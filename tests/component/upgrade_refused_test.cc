@@ -78,6 +78,21 @@ TEST_F(UpgradeRefusedTest, OneThatBeginsToDrainWhileTheNewProgramIsProven) {
   ExpectDrained();
 }
 
+// After the last look at it, so that it takes no notice of the next signal.
+TEST_F(UpgradeRefusedTest, OneThatBeginsToDrainJustBeforeItIsToDetach) {
+  auto client = StartWithAClient();
+  Program refused(Directory(), "upgrade",
+                  {"env", "LD_PRELOAD=" GMB_DRAINED_FIRST, GMB_PROGRAM,
+                   "--socket-dir", SocketDir(), "upgrade"});
+  ASSERT_TRUE(Await([&] { return Status().draining(); })) << refused.Err();
+  // The drain goes on for as long as the client lives.
+  EXPECT_EQ(refused.AwaitExit(), 1) << refused.Err();
+  EXPECT_THAT(refused.Err(),
+              AllOf(HasSubstr("nothing was changed"), HasSubstr("drains")));
+  client.reset();
+  ExpectDrained();
+}
+
 // It would take the command with it, and the broker that follows.
 TEST_F(UpgradeRefusedTest, OneThatIsTheFirstProcessOfAContainer) {
   if (!MayMakePidNamespaces(Directory()))

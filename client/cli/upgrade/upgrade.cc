@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
 #include <memory>
@@ -14,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
+#include "base/deadline.h"
 #include "base/status_macros.h"
 #include "client/cli/admin_client.h"
 #include "client/cli/upgrade/broker_signal.h"
@@ -30,6 +32,7 @@ constexpr absl::Duration kDeathTime = absl::Seconds(60);
 // Nobody waits for another way out.
 constexpr absl::Duration kOldTime = absl::Minutes(2);
 constexpr absl::Duration kPause = absl::Milliseconds(10);
+constexpr absl::Duration kLongPause = absl::Seconds(1);
 
 // From the moment on at which nobody serves, this process is not to be ended by
 // a key or a lost terminal.
@@ -67,6 +70,37 @@ absl::Status CheckNotDraining(const std::string& socket_dir, pid_t pid) {
       "that: gmb drain waits for the end, and SIGTERM brings it about at once: "
       "systemctl stop, or kill ",
       pid));
+}
+
+// Until the one that was told to detach is dead. A drain that began after the
+// last look at it goes on: its end is not to be taken for a detach.
+absl::Status AwaitDetached(const std::string& socket_dir,
+                           const internal::BrokerProcess& broker) {
+  const base::Deadline end(kDeathTime);
+  absl::Duration pause = kPause;
+  while (!AwaitDeath(broker.pidfd.get(), std::min(pause, end.Left()))) {
+    GMB_RETURN_IF_ERROR(CheckNotDraining(socket_dir, broker.pid));
+    if (end.IsOver()) {
+      return absl::DeadlineExceededError(absl::StrCat(
+          "gmbd, pid ", broker.pid,
+          ", was told to leave all to its keeper, and lives: is it stopped, or "
+          "has its keeper not all (not_detached in its log)? Nothing was "
+          "started. Should it end later, start it again"));
+    }
+    pause = std::min(2 * pause, kLongPause);
+  }
+  return absl::OkStatus();
+}
+
+// When it was told. FAILED_PRECONDITION: it drains, and goes on with that.
+absl::StatusOr<absl::Time> Detach(const std::string& socket_dir,
+                                  const internal::BrokerProcess& broker) {
+  // All that was done before has taken its time.
+  GMB_RETURN_IF_ERROR(CheckNotDraining(socket_dir, broker.pid));
+  const absl::Time told = absl::Now();
+  GMB_RETURN_IF_ERROR(Tell(broker, kDetach));
+  GMB_RETURN_IF_ERROR(AwaitDetached(socket_dir, broker));
+  return told;
 }
 
 // The pid of the one that serves. ABORTED: it is one that something else has
@@ -176,26 +210,18 @@ absl::StatusOr<std::string> Upgrade::Check() const {
 absl::StatusOr<Upgrade::Done> Upgrade::Carry(absl::Duration wait) const {
   const std::unique_ptr<Successor> next =
       as_.unit.empty() ? ByProcess(as_, NewLaunch()) : ByUnit(as_);
-  // The check of the new program has taken its time.
-  GMB_RETURN_IF_ERROR(CheckNotDraining(socket_dir_, broker_.pid));
   GMB_RETURN_IF_ERROR(next->Save());
   const Undisturbed undisturbed;
-  const absl::Time start = absl::Now();
-  GMB_RETURN_IF_ERROR(Tell(broker_, kDetach));
-  if (!AwaitDeath(broker_.pidfd.get(), kDeathTime)) {
-    return absl::DeadlineExceededError(absl::StrCat(
-        "gmbd, pid ", broker_.pid,
-        ", was told to leave all to its keeper, and lives: is it stopped, or "
-        "draining, or has its keeper not all (not_detached in its log)? "
-        "Nothing was started. Should it end later, start it again"));
-  }
+  const absl::StatusOr<absl::Time> start = Detach(socket_dir_, broker_);
+  if (absl::IsFailedPrecondition(start.status())) next->Forget();
+  GMB_RETURN_IF_ERROR(start.status());
   const absl::StatusOr<pid_t> serves =
       AwaitServing(next->StartNew(), socket_dir_, next.get(), wait);
   if (absl::IsAborted(serves.status())) return serves.status();
   if (!serves.ok())
     return Return(socket_dir_, as_, next.get(), serves.status());
   next->Forget();
-  return Done{.pid = *serves, .away = absl::Now() - start};
+  return Done{.pid = *serves, .away = absl::Now() - *start};
 }
 
 }  // namespace gmb::cli
