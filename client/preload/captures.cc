@@ -12,10 +12,11 @@ void Captures::AwaitTurn() {
   while (synchronizing_ > 0) quiet_.Wait(&mu_);
 }
 
-void Captures::Began(CUstream stream, CUcontext context) {
+void Captures::Began(CUstream stream, CUcontext context,
+                     std::optional<CUdevice> device) {
   const base::MutexLock lock(&mu_);
   --beginning_;
-  streams_.emplace(context, stream);
+  streams_.emplace(std::pair(context, stream), device);
   begun_.NotifyAll();
 }
 
@@ -31,8 +32,8 @@ void Captures::Ended(CUstream stream, CUcontext context) {
   if (found == streams_.end()) {
     found =
         std::find_if(streams_.begin(), streams_.end(), [&](const auto& one) {
-          return one.second == stream &&
-                 (context == nullptr || one.first == nullptr);
+          return one.first.second == stream &&
+                 (context == nullptr || one.first.first == nullptr);
         });
   }
   if (found != streams_.end()) streams_.erase(found);
@@ -40,8 +41,15 @@ void Captures::Ended(CUstream stream, CUcontext context) {
 
 void Captures::ContextEnded(CUcontext context) {
   const base::MutexLock lock(&mu_);
-  std::erase_if(streams_, [&](const auto& captured) {
-    return context == nullptr || captured.first == context;
+  std::erase_if(streams_,
+                [&](const auto& one) { return one.first.first == context; });
+}
+
+void Captures::PrimaryEnded(CUdevice device,
+                            const std::set<CUcontext>& others) {
+  const base::MutexLock lock(&mu_);
+  std::erase_if(streams_, [&](const auto& one) {
+    return one.second == device && !others.contains(one.first.first);
   });
 }
 

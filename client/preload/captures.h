@@ -2,6 +2,8 @@
 #define GMB_CLIENT_PRELOAD_CAPTURES_H_
 
 #include <chrono>
+#include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -22,12 +24,17 @@ class Captures {
 
   // Waits for those who synchronise. Then to be called: Began or DidNotBegin.
   void AwaitTurn();
-  // `context` is the stream's; null when the driver does not say.
-  void Began(CUstream stream, CUcontext context);
+  // `context` is the stream's, and `device` is that one's; null when the driver
+  // does not say.
+  void Began(CUstream stream, CUcontext context,
+             std::optional<CUdevice> device = {});
   void DidNotBegin();
   void Ended(CUstream stream, CUcontext context);
-  // Its streams went along, and their captures; null: any context.
+  // Its streams went along, and their captures.
   void ContextEnded(CUcontext context);
+  // The same of the device's primary one, whose name is not known: it is none of
+  // `others`.
+  void PrimaryEnded(CUdevice device, const std::set<CUcontext>& others);
 
   // False while there is a capture, or one begins, or a context ends; after
   // true, EndSynchronizing is owed. Beginnings and ends are waited for up to
@@ -49,9 +56,10 @@ class Captures {
   base::CondVar begun_;  // or did not, or a context has ended
   int synchronizing_ ABSL_GUARDED_BY(mu_) = 0;
   int beginning_ ABSL_GUARDED_BY(mu_) = 0;
-  // Those that are captured. CU_STREAM_PER_THREAD once for each thread that
-  // captures its own.
-  std::multiset<std::pair<CUcontext, CUstream>> streams_ ABSL_GUARDED_BY(mu_);
+  // Those that are captured, with the devices that are known.
+  // CU_STREAM_PER_THREAD once for each thread that captures its own.
+  std::multimap<std::pair<CUcontext, CUstream>, std::optional<CUdevice>>
+      streams_ ABSL_GUARDED_BY(mu_);
 };
 
 // BeginSynchronizing and EndSynchronizing.

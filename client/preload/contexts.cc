@@ -7,9 +7,22 @@
 namespace gmb::preload {
 namespace {
 
+// The driver's errors about captures.
+constexpr int kFirstOfCaptures = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+constexpr int kLastOfCaptures = kFirstOfCaptures + 9;
+
 bool IsGone(CUresult of_context) {
   return of_context == CUDA_ERROR_INVALID_CONTEXT ||
          of_context == CUDA_ERROR_CONTEXT_IS_DESTROYED;
+}
+
+// Whether the work of the context may go on. Any other error says that it is
+// lost, as after a kernel that went astray, and nothing of it runs any more.
+bool MayBeAtWork(CUresult of_context) {
+  return of_context == CUDA_ERROR_NOT_INITIALIZED ||
+         of_context == CUDA_ERROR_DEINITIALIZED ||
+         of_context == CUDA_ERROR_OUT_OF_MEMORY ||
+         (of_context >= kFirstOfCaptures && of_context <= kLastOfCaptures);
 }
 
 }  // namespace
@@ -19,34 +32,51 @@ void Contexts::Created(CUcontext context) {
   const bool known = driver_.cuCtxGetDevice(&device) == CUDA_SUCCESS;
   const base::MutexLock lock(&mu_);
   events_.emplace(context, nullptr);
-  if (known) created_[context] = device;
+  if (known) created_[context] = {.device = device};
+}
+
+void Contexts::Attached(CUcontext context) {
+  const base::MutexLock lock(&mu_);
+  if (const auto made = created_.find(context); made != created_.end())
+    ++made->second.uses;
+}
+
+bool Contexts::DetachesLast(CUcontext context) {
+  const base::MutexLock lock(&mu_);
+  const auto made = created_.find(context);
+  if (made == created_.end() || made->second.uses == 1) return true;
+  --made->second.uses;
+  return false;
 }
 
 void Contexts::Ending(CUcontext context) {
   const base::MutexLock lock(&mu_);
   lost_ = true;
-  // An event ends with its context; the driver crashes when it is asked for one
-  // of a context that is gone.
-  if (context == nullptr) {
-    events_.clear();
-    created_.clear();
-    primaries_.clear();
-    return;
-  }
   created_.erase(context);
   std::erase_if(primaries_,
                 [&](const auto& one) { return one.second == context; });
+  // An event ends with its context; the driver crashes when it is asked for one
+  // of a context that is gone.
   const auto found = events_.find(context);
   if (found == events_.end()) return;
   if (found->second != nullptr) driver_.cuEventDestroy_v2(found->second);
   events_.erase(found);
 }
 
-std::vector<CUcontext> Contexts::CreatedOn(CUdevice device) {
-  std::vector<CUcontext> of_device;
+// Primary ones that live on are asked for again.
+void Contexts::EndingPrimary(CUdevice device) {
   const base::MutexLock lock(&mu_);
-  for (const auto& [context, its_device] : created_) {
-    if (its_device == device) of_device.push_back(context);
+  lost_ = true;
+  primaries_.erase(device);
+  std::erase_if(events_,
+                [&](const auto& one) { return !created_.contains(one.first); });
+}
+
+std::set<CUcontext> Contexts::CreatedOn(CUdevice device) {
+  std::set<CUcontext> of_device;
+  const base::MutexLock lock(&mu_);
+  for (const auto& [context, made] : created_) {
+    if (made.device == device) of_device.insert(context);
   }
   return of_device;
 }
@@ -93,10 +123,11 @@ CUresult Contexts::Synchronize(CUdevice device) {
   for (const CUcontext context : CreatedOn(device)) {
     if (context == current) continue;
     result = SynchronizeIn(context);
-    if (result != CUDA_SUCCESS && !IsGone(result)) return result;
+    if (MayBeAtWork(result)) return result;
   }
-  return IsPrimary(current, device) ? CUDA_SUCCESS
-                                    : SynchronizePrimary(driver_, device);
+  if (IsPrimary(current, device)) return CUDA_SUCCESS;
+  result = SynchronizePrimary(driver_, device);
+  return MayBeAtWork(result) ? result : CUDA_SUCCESS;
 }
 
 // A primary context is made by whoever asks for it first, also by the driver's

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 #include <map>
-#include <vector>
+#include <set>
 
 #include "absl/base/thread_annotations.h"
 #include "base/mutex.h"
@@ -26,13 +26,24 @@ class Contexts {
 
   // It is current.
   void Created(CUcontext context);
-  // Before the call that may end it; null for any. See Captures::AwaitTurn.
+  // Once more; it ends with the detach that is the last.
+  void Attached(CUcontext context);
+  // Before a detach; false: others are to come. One that fails is Attached again.
+  [[nodiscard]] bool DetachesLast(CUcontext context);
+  // Before the call that may end it. See Captures::AwaitTurn.
   void Ending(CUcontext context);
+  // The same of the device's primary one, which the driver does not name any
+  // more.
+  void EndingPrimary(CUdevice device);
+
+  // Those that the program has made.
+  [[nodiscard]] std::set<CUcontext> CreatedOn(CUdevice device);
 
   // Waits until what was submitted to the device is done, in each context of it:
   // the driver's own waits for one context alone. Also in the current one, of
   // whichever device. The caller has a SynchronizingTurn, so that none ends
-  // meanwhile. One that is gone has nothing to wait for.
+  // meanwhile. One that is gone, or another one that is lost, has nothing to
+  // wait for.
   [[nodiscard]] CUresult Synchronize(CUdevice device);
 
   // Whether the driver can be asked at all.
@@ -49,7 +60,6 @@ class Contexts {
   [[nodiscard]] bool AddPrimaries() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   [[nodiscard]] bool RecordIn(CUcontext context, CUevent* event) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  [[nodiscard]] std::vector<CUcontext> CreatedOn(CUdevice device);
   [[nodiscard]] CUresult SynchronizeIn(CUcontext context) const;
   // False for null.
   [[nodiscard]] bool IsPrimary(CUcontext context, CUdevice device);
@@ -62,8 +72,12 @@ class Contexts {
   // Each with its event, which is null at first.
   std::map<CUcontext, CUevent> events_ ABSL_GUARDED_BY(mu_);
   bool lost_ ABSL_GUARDED_BY(mu_) = false;  // an event, since the last Record
-  // Those that the program has made, with their devices.
-  std::map<CUcontext, CUdevice> created_ ABSL_GUARDED_BY(mu_);
+  struct Made {
+    CUdevice device = 0;
+    int uses = 1;  // that are to be detached before it ends
+  };
+  // Those that the program has made.
+  std::map<CUcontext, Made> created_ ABSL_GUARDED_BY(mu_);
   // Which one each device's primary one was when the driver was asked last.
   std::map<CUdevice, CUcontext> primaries_ ABSL_GUARDED_BY(mu_);
 };

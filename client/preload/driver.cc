@@ -29,13 +29,15 @@ const Driver* LoadDriver() {
   GMB_REAL_LOAD_V1(cuStreamDestroy)
   GMB_REAL_LOAD_V1(cuStreamBeginCapture)
 #undef GMB_REAL_LOAD_V1
-#define GMB_REAL_LOAD_NEW(name) \
-  driver->name =                \
+#define GMB_REAL_LOAD_MEMBER(name) \
+  driver->name =                   \
       reinterpret_cast<decltype(driver->name)>(RealSymbol(library, #name));
-  GMB_REAL_LOAD_NEW(cuCtxRecordEvent)
-  GMB_REAL_LOAD_NEW(cuGreenCtxDestroy)
-  GMB_REAL_LOAD_NEW(cuCtxFromGreenCtx)
-#undef GMB_REAL_LOAD_NEW
+  GMB_REAL_LOAD_MEMBER(cuCtxAttach)
+  GMB_REAL_LOAD_MEMBER(cuCtxDetach)
+  GMB_REAL_LOAD_MEMBER(cuCtxRecordEvent)
+  GMB_REAL_LOAD_MEMBER(cuGreenCtxDestroy)
+  GMB_REAL_LOAD_MEMBER(cuCtxFromGreenCtx)
+#undef GMB_REAL_LOAD_MEMBER
   LoadKnownFunctions(library);
   return driver;
 }

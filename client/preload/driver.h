@@ -87,10 +87,12 @@ struct Driver {
   // CUDA 12.4's, likewise. A CUgreenCtx is a pointer.
   CUresult (*cuGreenCtxDestroy)(void*) = nullptr;
   CUresult (*cuCtxFromGreenCtx)(CUcontext*, void*) = nullptr;
-  // CUDA 7's, which the CUDA runtime asks for still.
+  // CUDA 7's, some of which the CUDA runtime asks for still.
   CUresult (*cuDevicePrimaryCtxReset_v1)(CUdevice) = nullptr;
   CUresult (*cuDevicePrimaryCtxRelease_v1)(CUdevice) = nullptr;
   CUresult (*cuCtxDestroy_v1)(CUcontext) = nullptr;
+  CUresult (*cuCtxAttach)(CUcontext*, unsigned) = nullptr;
+  CUresult (*cuCtxDetach)(CUcontext) = nullptr;
   CUresult (*cuStreamDestroy_v1)(CUstream) = nullptr;
   CUresult (*cuStreamBeginCapture_v1)(CUstream) = nullptr;
 

@@ -61,6 +61,8 @@ const auto& Table() {
       GMB_ENTRY(cuDevicePrimaryCtxRelease),
       GMB_ENTRY(cuCtxDestroy_v2),
       GMB_ENTRY(cuCtxDestroy),
+      GMB_ENTRY(cuCtxAttach),
+      GMB_ENTRY(cuCtxDetach),
       GMB_ENTRY(cuGreenCtxDestroy),
       GMB_ENTRY(cuStreamDestroy_v2),
       GMB_ENTRY(cuStreamDestroy),

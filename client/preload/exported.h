@@ -4,7 +4,8 @@
 #include "device/cuda/abi/driver_api.h"
 
 // The driver's functions that this library exports and calls by no name: first
-// versions, and those for each thread's default stream.
+// versions, those that are out of use, and those for each thread's default
+// stream.
 
 // NOLINTBEGIN(readability-identifier-naming): the driver's names
 extern "C" {
@@ -16,6 +17,8 @@ CUresult cuIpcOpenMemHandle(CUdeviceptr* address, CUipcMemHandle handle,
 CUresult cuDevicePrimaryCtxReset(CUdevice device);
 CUresult cuDevicePrimaryCtxRelease(CUdevice device);
 CUresult cuCtxDestroy(CUcontext context);
+CUresult cuCtxAttach(CUcontext* context, unsigned int flags);
+CUresult cuCtxDetach(CUcontext context);
 CUresult cuStreamDestroy(CUstream stream);
 CUresult cuStreamBeginCapture(CUstream stream);
 CUresult cuStreamBeginCapture_ptsz(CUstream stream);

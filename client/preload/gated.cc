@@ -144,12 +144,6 @@ void ContextCreated(uint64_t where) {
   TheMemory(*driver).contexts().Created(*reinterpret_cast<CUcontext*>(where));
 }
 
-void ContextDetached(uint64_t context) {
-  const Driver* const driver = Driver::Get();
-  if (driver == nullptr || context == 0 || InForkedChild()) return;
-  TheMemory(*driver).contexts().Ending(reinterpret_cast<CUcontext>(context));
-}
-
 bool IsLeased(uint64_t address) {
   const Driver* const driver = Driver::Get();
   return driver != nullptr && !InForkedChild() &&

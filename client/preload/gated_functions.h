@@ -239,15 +239,14 @@
   F(cuMemHostUnregister, 1)
 
 // These show our memory to somebody who enters no gate of this process: a
-// network card or another process; the last one ends a context without a word. A process that calls one of them for leased
+// network card or another process. A process that calls one of them for leased
 // memory is never parked again. The second number is the argument that has the
 // address, or -1.
 #define GMB_SHARING_FUNCTIONS(F) \
   F(cuMemGetHandleForAddressRange, 5, 1) \
   F(cuPointerSetAttribute, 3, 2) \
   F(cuMulticastBindAddr, 5, 2) \
-  F(cuFlushGPUDirectRDMAWrites, 2, -1) \
-  F(cuCtxDetach, 1, -1)
+  F(cuFlushGPUDirectRDMAWrites, 2, -1)
 
 // These give a handle to the driver that it does not know when it is one of
 // ours. The second number is the argument that has the handle.

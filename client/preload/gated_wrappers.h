@@ -41,8 +41,6 @@ inline constexpr int kNotSupported = 801;  // CUDA_ERROR_NOT_SUPPORTED
 [[nodiscard]] const char* CalledText(GatedPlace place);
 // `where` is the address of a CUcontext.
 void ContextCreated(uint64_t where);
-// Before it may end.
-void ContextDetached(uint64_t context);
 // Whether the address is of leased memory.
 [[nodiscard]] bool IsLeased(uint64_t address);
 // Whether it is a handle that cuMemCreate gave for leased memory.
@@ -138,7 +136,6 @@ template <GatedPlace kPlace, int kAddress, size_t... kArguments>
 struct Sharing<kPlace, kAddress, std::index_sequence<kArguments...>> {
   static int Call(Word<kArguments>... words) {
     const std::array<uint64_t, sizeof...(words)> all{words...};
-    if constexpr (kPlace == k_cuCtxDetach) ContextDetached(all[0]);
     // Without an address it counts also before there is memory of ours.
     if (kAddress < 0 || (ProgramGate::Get() != nullptr &&
                          IsLeased(all[static_cast<size_t>(kAddress)]))) {

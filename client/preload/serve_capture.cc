@@ -1,5 +1,7 @@
 // `gmb run`: captures of streams, which nothing may synchronise with; no lease
 // is parked over one.
+#include <optional>
+
 #include "client/preload/exported.h"
 #include "client/preload/ipc_memory.h"
 #include "client/preload/program_gate.h"
@@ -18,15 +20,22 @@ using gmb::preload::TheMemory;
 
 namespace {
 
-// Null when the driver does not say.
-CUcontext ContextOf(const Driver& driver, CUstream stream) {
-  const StreamContext scope(driver, stream);
+// A stream's; nothing when the driver does not say.
+struct Place {
   CUcontext context = nullptr;
+  std::optional<CUdevice> device = {};
+};
+
+Place PlaceOf(const Driver& driver, CUstream stream) {
+  const StreamContext scope(driver, stream);
+  Place place;
+  CUdevice device = 0;
   if (scope.result() != CUDA_SUCCESS ||
-      driver.cuCtxGetCurrent(&context) != CUDA_SUCCESS) {
-    return nullptr;
+      driver.cuCtxGetCurrent(&place.context) != CUDA_SUCCESS) {
+    return {};
   }
-  return context;
+  if (driver.cuCtxGetDevice(&device) == CUDA_SUCCESS) place.device = device;
+  return place;
 }
 
 template <typename Begin>
@@ -38,12 +47,12 @@ CUresult BeginCapture(CUstream stream, Begin begin) {
                       const CancelsLater cancels_later;  // it has a turn
                       const GatedCall call;
                       if (!call.in()) return CUDA_ERROR_SYSTEM_NOT_READY;
-                      const CUcontext context = ContextOf(driver, stream);
+                      const Place place = PlaceOf(driver, stream);
                       Captures& captures = TheMemory(driver).captures();
                       captures.AwaitTurn();
                       const CUresult result = begin(driver);
                       if (result == CUDA_SUCCESS) {
-                        captures.Began(stream, context);
+                        captures.Began(stream, place.context, place.device);
                       } else {
                         captures.DidNotBegin();
                       }
@@ -62,7 +71,8 @@ CUresult EndCapture(CUstream stream, CUgraph* graph) {
         CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
         if (driver.cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS ||
             status == CU_STREAM_CAPTURE_STATUS_NONE) {
-          TheMemory(driver).captures().Ended(stream, ContextOf(driver, stream));
+          TheMemory(driver).captures().Ended(stream,
+                                             PlaceOf(driver, stream).context);
           TheMemory(driver).sweeper().Sweep();
           TheIpcMemory(driver).Sweep();
         }
@@ -81,7 +91,7 @@ CUresult DestroyStream(CUstream stream, End end) {
                       driver.cuStreamIsCapturing(stream, &status);
                       if (status == CU_STREAM_CAPTURE_STATUS_NONE)
                         return end(driver);
-                      const CUcontext context = ContextOf(driver, stream);
+                      const CUcontext context = PlaceOf(driver, stream).context;
                       const CUresult result = end(driver);
                       if (result == CUDA_SUCCESS)
                         TheMemory(driver).captures().Ended(stream, context);

@@ -18,23 +18,53 @@ namespace {
 // `end` is the driver's call. It may end the context and say an error, so
 // whatever it says, nothing asks for the events any more: the driver crashes
 // when it is asked for one of a context that is gone. No context ends while
-// this library waits for the driver: that may be for an event of it.
+// this library waits for the driver: that may be for an event of it. `context`
+// is null for a primary one without a name, of `device`.
 template <typename End>
-CUresult EndContext(const Driver& driver, CUcontext context, End end) {
+CUresult EndContext(const Driver& driver, CUcontext context, CUdevice device,
+                    End end) {
   const CancelsLater cancels_later;  // it has a turn
   Memory& memory = TheMemory(driver);
+  const bool named = context != nullptr;
   memory.captures().AwaitTurn();
+  // Without a name those of all contexts, also of such as live on.
   memory.freed().ForgetEventsOf(driver, context, false);
-  // All of them are forgotten then, also those that live on.
-  if (context == nullptr)
+  if (named) {
+    memory.contexts().Ending(context);
+  } else {
     ProgramGate::NeverPark("a context at fault was reset");
-  memory.contexts().Ending(context);
+    memory.contexts().EndingPrimary(device);
+  }
   const CUresult result = end();
-  if (result == CUDA_SUCCESS) memory.captures().ContextEnded(context);
+  if (result == CUDA_SUCCESS && named) memory.captures().ContextEnded(context);
+  if (result == CUDA_SUCCESS && !named) {
+    memory.captures().PrimaryEnded(device, memory.contexts().CreatedOn(device));
+  }
   memory.captures().DidNotBegin();
   if (result != CUDA_SUCCESS)
     ProgramGate::NeverPark("a context could not be ended");
   memory.sweeper().Sweep();
+  return result;
+}
+
+template <typename End>
+CUresult EndContext(const Driver& driver, CUcontext context, End end) {
+  return EndContext(driver, context, 0, end);
+}
+
+// Another thread's detach may be the last when this one is made: so it has its
+// turn, too.
+template <typename End>
+CUresult DetachFrom(const Driver& driver, CUcontext context, End end) {
+  ProgramGate::NeverPark("it called cuCtxDetach");
+  Memory& memory = TheMemory(driver);
+  if (memory.contexts().DetachesLast(context))
+    return EndContext(driver, context, end);
+  const CancelsLater cancels_later;
+  memory.captures().AwaitTurn();
+  const CUresult result = end();
+  memory.captures().DidNotBegin();
+  if (result != CUDA_SUCCESS) memory.contexts().Attached(context);
   return result;
 }
 
@@ -105,7 +135,7 @@ CUresult ResetPrimary(CUdevice device, Reset reset) {
         CUcontext context = nullptr;
         const bool retained =
             driver.cuDevicePrimaryCtxRetain(&context, device) == CUDA_SUCCESS;
-        return EndContext(driver, retained ? context : nullptr, [&] {
+        return EndContext(driver, retained ? context : nullptr, device, [&] {
           const CUresult result = reset(driver);
           if (retained) driver.cuDevicePrimaryCtxRelease_v2(device);
           return result;
@@ -153,4 +183,26 @@ GMB_SERVED CUresult cuCtxDestroy(CUcontext context) {
   return Destroy(context, [&](const Driver& driver) {
     return GMB_REAL_CALL(driver, cuCtxDestroy_v1, context);
   });
+}
+
+GMB_SERVED CUresult cuCtxAttach(CUcontext* context, unsigned int flags) {
+  return AnswerCall([](const Driver&) -> Answer { return std::nullopt; },
+                    [&](const Driver& driver) {
+                      const CUresult result =
+                          GMB_REAL_CALL(driver, cuCtxAttach, context, flags);
+                      if (result == CUDA_SUCCESS && !Exiting())
+                        TheMemory(driver).contexts().Attached(*context);
+                      return result;
+                    });
+}
+
+GMB_SERVED CUresult cuCtxDetach(CUcontext context) {
+  return AnswerCall([](const Driver&) -> Answer { return std::nullopt; },
+                    [&](const Driver& driver) {
+                      const auto end = [&] {
+                        return GMB_REAL_CALL(driver, cuCtxDetach, context);
+                      };
+                      if (Exiting() || context == nullptr) return end();
+                      return DetachFrom(driver, context, end);
+                    });
 }

@@ -49,6 +49,9 @@ CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes,
 CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t bytes,
                          CUstream stream);
 
+// Out of use.
+CUresult cuCtxAttach(CUcontext* context, unsigned int flags);
+CUresult cuCtxDetach(CUcontext context);
 // Since CUDA 13.
 CUresult cuCtxCreate_v4(CUcontext* context, CUctxCreateParams_st* parameters,
                         unsigned int flags, CUdevice device);

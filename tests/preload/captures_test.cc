@@ -77,7 +77,22 @@ TEST(CapturesTest, AContextThatEndsTakesItsCapturesAlong) {
   EXPECT_FALSE(captures.Any());
   captures.AwaitTurn();
   captures.Began(Name(1), context);
-  captures.ContextEnded(nullptr);  // which one is not known
+  captures.ContextEnded(nullptr);  // none of them
+  EXPECT_TRUE(captures.Any());
+  captures.Ended(Name(1), context);
+}
+
+// Its name is not known: but its device is, and the program's other contexts.
+TEST(CapturesTest, APrimaryContextThatEndsTakesItsCapturesAlong) {
+  const auto context = reinterpret_cast<CUcontext>(uintptr_t{7});
+  Captures captures;
+  captures.AwaitTurn();
+  captures.Began(Name(1), context, 0);
+  captures.PrimaryEnded(1, {});
+  EXPECT_TRUE(captures.Any()) << "another device's";
+  captures.PrimaryEnded(0, {context});
+  EXPECT_TRUE(captures.Any()) << "another context of the device";
+  captures.PrimaryEnded(0, {});
   EXPECT_FALSE(captures.Any());
 }
 

@@ -19,7 +19,8 @@ TEST(EntryPointsTest, EachFormOfAFunctionHasOneOfItsOwn) {
         "cuMemImportFromShareableHandle", "cuIpcOpenMemHandle",
         "cuIpcOpenMemHandle_v2", "cuMemAllocAsync", "cuMemAllocAsync_ptsz",
         "cuStreamEndCapture", "cuStreamEndCapture_ptsz",
-        "cuDevicePrimaryCtxReset", "cuDevicePrimaryCtxReset_v2"}) {
+        "cuDevicePrimaryCtxReset", "cuDevicePrimaryCtxReset_v2", "cuCtxAttach",
+        "cuCtxDetach"}) {
     const EntryPoint* const found = FindBySymbol(symbol);
     ASSERT_NE(found, nullptr) << symbol;
     EXPECT_STREQ(found->symbol, symbol);

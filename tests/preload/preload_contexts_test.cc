@@ -152,6 +152,7 @@ std::vector<End> Ends() {
        "release-primary 1"},
       {"reset", {"add-stream"}, "reset 0", {"device 0"}},
       {"destroyed", {"new-context 0", "add-stream"}, "destroy-context "},
+      {"detached", {"new-context 0", "add-stream"}, "detach-context "},
   };
 }
 
@@ -185,6 +186,81 @@ TEST_F(PreloadContextsTest, AFreeWaitsForContextsThatTheProgramHasMade) {
                   "free x 0",
                   // Another device's.
                   absl::StrCat("stream 4 ", kAtWork), "end"));
+}
+
+// A detach ends a context only where none is left that has attached it.
+TEST_F(PreloadContextsTest, AFreeWaitsForAContextThatIsStillAttached) {
+  const std::string alloc = absl::StrCat("alloc x ", 8 * kMiB);
+  EXPECT_THAT(Run({.steps = {alloc, "new-context 0", "add-stream",
+                             "attach-context", "detach-context", "work x 3",
+                             "device 0", "stream 3", "free x", "stream 3",
+                             "pop", "detach-context", alloc, "free x"}}),
+              ElementsAre("alloc x 0", "new-context 0 0", "add-stream  0",
+                          "attach-context  0", "detach-context  0", "work x 0",
+                          "device 0 0", absl::StrCat("stream 3 ", kAtWork),
+                          "free x 0", "stream 3 0", "pop  0",
+                          "detach-context  0", "alloc x 0", "free x 0", "end"));
+}
+
+// Nothing of a context runs any more once it is lost.
+TEST_F(PreloadContextsTest, AFreeDoesNotMindAnotherContextsFault) {
+  const std::string alloc = absl::StrCat("alloc x ", 200 * kMiB);
+  const std::string again = absl::StrCat("alloc y ", 220 * kMiB);
+  EXPECT_THAT(Run({.steps = {alloc, "new-context 0", "fault-here 700",
+                             "device 0", "free x", again},
+                   .run_options = {"--wait", "0s"}}),
+              ElementsAre("alloc x 0", "new-context 0 0", "fault-here 700",
+                          "device 0 0", "free x 0", "alloc y 0", "end"));
+  EXPECT_THAT(Run({.steps = {alloc, "new-context 0", "device 0",
+                             "fault-here 700", "pop", "free x"}}),
+              ElementsAre("alloc x 0", "new-context 0 0", "device 0 0",
+                          "fault-here 700", "pop  0", "free x 0", "end"));
+}
+
+// It may still be at work.
+TEST_F(PreloadContextsTest, AFreeFailsWhereAnotherContextRefusesToBeWaitedFor) {
+  constexpr char kCaptures[] = "900";
+  EXPECT_THAT(
+      Run({.steps = {absl::StrCat("alloc x ", 8 * kMiB), "new-context 0",
+                     absl::StrCat("fault-here ", kCaptures), "device 0",
+                     "free x", "pop", "fault-here 0", "free x"}}),
+      ElementsAre("alloc x 0", "new-context 0 0",
+                  absl::StrCat("fault-here ", kCaptures), "device 0 0",
+                  absl::StrCat("free x ", kCaptures), "pop  0", "fault-here 0",
+                  "free x 0", "end"));
+}
+
+// The driver does not name a primary context any more that is at fault.
+TEST_F(PreloadContextsTest, AResetOfOneAtFaultLeavesAnotherDevicesCapture) {
+  EXPECT_THAT(
+      RunWithStreamOfOther({absl::StrCat("alloc x ", 8 * kMiB),
+                            "fault-here 700", "device 1", "begin-capture 3",
+                            "reset 0", "free x", "end-capture 3"}),
+      ElementsAre("alloc x 0", "fault-here 700", "device 1 0",
+                  "begin-capture 3 0", "reset 0 0", "free x 0",
+                  "end-capture 3 0", "end"));
+}
+
+TEST_F(PreloadContextsTest, AResetOfOneAtFaultEndsItsOwnCapture) {
+  EXPECT_THAT(
+      Run({.steps = {absl::StrCat("alloc x ", 200 * kMiB), "begin-capture 1",
+                     "fault-here 700", "device 1", "reset 0", "device 0",
+                     "free x", absl::StrCat("alloc y ", 220 * kMiB)},
+           .run_options = {"--wait", "0s"}}),
+      ElementsAre("alloc x 0", "begin-capture 1 0", "fault-here 700",
+                  "device 1 0", "reset 0 0", "device 0 0", "free x 0",
+                  "alloc y 0", "end"));
+}
+
+TEST_F(PreloadContextsTest, AResetOfOneAtFaultLeavesTheContextsThatWereMade) {
+  EXPECT_THAT(
+      Run({.steps = {absl::StrCat("alloc x ", 8 * kMiB), "new-context 0",
+                     "add-stream", "work x 3", "device 0", "fault-here 700",
+                     "device 1", "reset 0", "stream 3", "free x", "stream 3"}}),
+      ElementsAre("alloc x 0", "new-context 0 0", "add-stream  0", "work x 0",
+                  "device 0 0", "fault-here 700", "device 1 0", "reset 0 0",
+                  absl::StrCat("stream 3 ", kAtWork), "free x 0", "stream 3 0",
+                  "end"));
 }
 
 TEST_F(PreloadContextsTest, AContextThatHasEndedIsNotWaitedFor) {

@@ -14,6 +14,8 @@
   F(cuDevicePrimaryCtxRelease)              \
   F(cuCtxCreate)                            \
   F(cuCtxDestroy)                           \
+  F(cuCtxAttach)                            \
+  F(cuCtxDetach)                            \
   F(cuCtxPushCurrent)                       \
   F(cuCtxPopCurrent)                        \
   F(cuStreamCreate)                         \

@@ -269,8 +269,8 @@ class Program {
     return api_.cuCtxCreate_(&context_, nullptr, 0, device);
   }
 
-  // device N, pop, reset N, release N: of primary contexts; new-context N and
-  // destroy-context; new-green N and destroy-green; add-stream: one more, in the current context
+  // device N, pop, reset N, release N: of primary contexts; new-context N,
+  // attach-context, detach-context and destroy-context; new-green N and destroy-green; add-stream: one more, in the current context
   bool Context(const std::vector<std::string>& words) {
     const std::string& what = words[0];
     const auto device = static_cast<CUdevice>(Number(words[1]));
@@ -294,6 +294,11 @@ class Program {
       Say(what, words[1], NewContext(device));
     } else if (what == "destroy-context") {
       Say(what, "", api_.cuCtxDestroy_(context_));
+    } else if (what == "attach-context") {
+      CUcontext current = nullptr;
+      Say(what, "", api_.cuCtxAttach_(&current, 0));
+    } else if (what == "detach-context") {
+      Say(what, "", api_.cuCtxDetach_(context_));
     } else if (what == "add-stream") {
       Say(what, "", AddStream());
     } else {

@@ -156,6 +156,10 @@ bool MishapSteps::Do(const std::vector<std::string>& words) {
   } else if (what == "gpu-done") {
     OfDriver<void (*)()>("FakeCudaFinishWork")();
     std::printf("gpu-done\n");
+  } else if (what == "fault-here") {
+    OfDriver<void (*)(CUresult)>("FakeCudaFaultHere")(
+        static_cast<CUresult>(std::strtol(name.c_str(), nullptr, 10)));
+    std::printf("fault-here %s\n", name.c_str());
   } else if (what == "fault") {
     OfDriver<void (*)(CUresult)>("FakeCudaFault")(
         static_cast<CUresult>(std::strtol(name.c_str(), nullptr, 10)));

@@ -293,6 +293,8 @@
   F(cuDevicePrimaryCtxReset) \
   F(cuDevicePrimaryCtxRelease) \
   F(cuCtxDestroy) \
+  F(cuCtxAttach) \
+  F(cuCtxDetach) \
   F(cuStreamDestroy) \
   F(cuStreamBeginCapture) \
   F(cuStreamBeginCapture_ptsz) \

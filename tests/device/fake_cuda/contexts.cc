@@ -1,3 +1,7 @@
+#include <algorithm>
+#include <cstdlib>
+
+#include "tests/device/fake_cuda/fake_cuda.h"
 #include "tests/device/fake_cuda/state.h"
 
 // The fake driver's contexts. Everything of a context ends with it, and work
@@ -12,6 +16,15 @@ namespace {
 
 CUcontext PrimaryContext(CUdevice device) {
   return reinterpret_cast<CUcontext>(static_cast<intptr_t>(device) + 1);
+}
+
+// A primary one that was reset is there for those who have retained it.
+bool IsRetained(CUcontext context) {
+  const auto& retained = TheGpu().retained;
+  return std::any_of(
+      retained.begin(), retained.end(), [context](const auto& one) {
+        return one.second > 0 && PrimaryContext(one.first) == context;
+      });
 }
 
 template <typename Map>
@@ -38,6 +51,11 @@ CUresult GetCurrent(CUcontext* context) {
              : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
+CUresult FaultOf(CUcontext context) {
+  const auto fault = TheGpu().faults.find(context);
+  return fault == TheGpu().faults.end() ? CUDA_SUCCESS : fault->second;
+}
+
 void EndContext(CUcontext context) {
   for (const auto& [name, stream] : TheGpu().streams) {
     if (stream.context == context) TheGpu().capturing.erase(name);
@@ -46,14 +64,25 @@ void EndContext(CUcontext context) {
   EraseOf(context, &TheGpu().streams);
   TheGpu().contexts.erase(context);
   TheGpu().greens.erase(context);
+  TheGpu().faults.erase(context);
+  TheGpu().attached.erase(context);
 }
 
 }  // namespace fake_cuda
 
 extern "C" {
 
+void FakeCudaFaultHere(CUresult result) {
+  FAKE_LOCK();
+  TheGpu().faults[Contexts().back()] = result;
+}
+
 CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
   FAKE_ENTER();
+  if (const CUresult fault = fake_cuda::FaultOf(PrimaryContext(device));
+      fault != CUDA_SUCCESS) {
+    return fault;
+  }
   ++TheGpu().retained[device];
   *context = PrimaryContext(device);
   TheGpu().contexts[*context] = device;
@@ -125,8 +154,28 @@ CUresult cuCtxDestroy(CUcontext context) {
   return Enter(__func__);
 }
 
+CUresult cuCtxAttach(CUcontext* context, unsigned) {
+  FAKE_ENTER();
+  const CUresult result = fake_cuda::GetCurrent(context);
+  if (result == CUDA_SUCCESS) ++TheGpu().attached[*context];
+  return result;
+}
+
+CUresult cuCtxDetach(CUcontext context) {
+  FAKE_ENTER();
+  CUcontext current = nullptr;
+  const CUresult result = fake_cuda::GetCurrent(&current);
+  if (result != CUDA_SUCCESS) return result;
+  if (current != context) return CUDA_ERROR_INVALID_CONTEXT;
+  if (TheGpu().attached[context]-- > 0) return CUDA_SUCCESS;
+  return cuCtxDestroy(context);
+}
+
+// To use a context that is gone is undefined.
 CUresult cuCtxPushCurrent(CUcontext context) {
   FAKE_ENTER();
+  if (TheGpu().contexts.count(context) == 0 && !IsRetained(context))
+    std::abort();
   Contexts().push_back(context);
   ++TheGpu().pushed_contexts;
   return CUDA_SUCCESS;

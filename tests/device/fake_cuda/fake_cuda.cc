@@ -44,7 +44,12 @@ bool NeedsNoContext(const std::string& call) {
 
 CUresult Enter(const char* call) {
   Gpu& gpu = TheGpu();
-  if (gpu.fault != CUDA_SUCCESS && !NeedsNoContext(call)) return gpu.fault;
+  if (!NeedsNoContext(call)) {
+    if (gpu.fault != CUDA_SUCCESS) return gpu.fault;
+    const CUresult fault =
+        Contexts().empty() ? CUDA_SUCCESS : FaultOf(Contexts().back());
+    if (fault != CUDA_SUCCESS) return fault;
+  }
   if (gpu.calls_until_failure == 0) return CUDA_SUCCESS;
   if (gpu.calls_until_failure > 1) {
     --gpu.calls_until_failure;

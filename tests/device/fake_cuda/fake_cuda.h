@@ -41,6 +41,9 @@ void FakeCudaDuringPinning(void (*what)());
 // after a kernel that went astray: calls that need one return `result`.
 void FakeCudaFault(CUresult result);
 
+// The same of this thread's current context alone.
+void FakeCudaFaultHere(CUresult result);
+
 // The GPU gets all work done that was submitted to it, without anybody who waits.
 void FakeCudaFinishWork();
 

@@ -80,7 +80,9 @@ struct Gpu {
   const char* failed = nullptr;
   uint64_t unmaps_until_refusal = 0;
   CUresult refusal = CUDA_SUCCESS;
-  CUresult fault = CUDA_SUCCESS;
+  CUresult fault = CUDA_SUCCESS;         // of all contexts
+  std::map<CUcontext, CUresult> faults;  // of one
+  std::map<CUcontext, int> attached;     // so often, after it was made
   std::atomic<void (*)()> during_copy{nullptr};
   std::atomic<void (*)()> during_pinning{nullptr};
 };
@@ -106,6 +108,9 @@ std::vector<CUcontext>& Contexts();
 CUresult GetCurrent(CUcontext* context);
 
 void EndContext(CUcontext context);
+
+// Its own fault, if it has one.
+CUresult FaultOf(CUcontext context);
 
 // A function of future.h; null when it is none of those that cuGetProcAddress
 // calls otherwise than dlsym.

@@ -128,6 +128,7 @@ CUresult cuStreamDestroy(CUstream name) {
   const auto stream = TheGpu().streams.find(name);
   if (stream == TheGpu().streams.end()) return CUDA_ERROR_INVALID_VALUE;
   RunAll(&stream->second);
+  TheGpu().capturing.erase(name);
   TheGpu().streams.erase(stream);
   return Enter(__func__);
 }
@@ -148,9 +149,14 @@ CUresult cuStreamQuery(CUstream name) {
   return stream->second.pending.empty() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
-// Of the current context alone; of a primary one and the green ones of it.
+// Of the current context alone; of a primary one and the green ones of it. It
+// ends all captures.
 CUresult cuCtxSynchronize() {
   FAKE_ENTER();
+  if (!TheGpu().capturing.empty()) {
+    TheGpu().capturing.clear();
+    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  }
   CUcontext current = nullptr;
   if (const CUresult result = fake_cuda::GetCurrent(&current);
       result != CUDA_SUCCESS) {
