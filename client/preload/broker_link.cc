@@ -144,15 +144,16 @@ Outcome BrokerLink::Connect(std::shared_ptr<Session>* session) {
 }
 
 Outcome BrokerLink::Acquire(const std::string& device, uint64_t bytes,
-                            LeaseRange* lease) {
-  return Acquire(device, bytes, nullptr, nullptr, lease);
+                            int64_t wait_ms, LeaseRange* lease) {
+  return Acquire(device, bytes, wait_ms, nullptr, nullptr, lease);
 }
 
 Outcome BrokerLink::AcquireUnmapped(const std::string& device, uint64_t bytes,
+                                    int64_t wait_ms,
                                     const internal::RangeHooks& hooks,
                                     const LeaseRange* asked,
                                     LeaseRange* lease) {
-  return Acquire(device, bytes, &hooks, asked, lease);
+  return Acquire(device, bytes, wait_ms, &hooks, asked, lease);
 }
 
 std::vector<LeaseRange> BrokerLink::AskAhead(const std::string& device,
@@ -199,7 +200,7 @@ Outcome BrokerLink::OffersUnmapped(const std::string& device) {
 }
 
 Outcome BrokerLink::Acquire(const std::string& device, uint64_t bytes,
-                            const internal::RangeHooks* hooks,
+                            int64_t wait_ms, const internal::RangeHooks* hooks,
                             const LeaseRange* asked, LeaseRange* lease) {
   const RealSymbolsHere real;
   std::shared_ptr<Session> session;
@@ -214,7 +215,7 @@ Outcome BrokerLink::Acquire(const std::string& device, uint64_t bytes,
   gmb_acquire_options options;
   Library().gmb_acquire_options_init(&options, sizeof(options));
   options.device = device.c_str();
-  options.wait_ms = TheSettings().wait_ms;
+  options.wait_ms = wait_ms;
   gmb_lease* handle = nullptr;
   const LibraryError error(
       hooks == nullptr

@@ -61,13 +61,14 @@ class BrokerLink {
       : contexts_(contexts), on_trim_(std::move(on_trim)) {}
 
   // `device` is a GPU's UUID as the broker writes it.
+  // `wait_ms` as gmb_acquire_options has it.
   [[nodiscard]] Outcome Acquire(const std::string& device, uint64_t bytes,
-                                LeaseRange* lease);
+                                int64_t wait_ms, LeaseRange* lease);
   // The same, of memory that the hooks map. kNotOffered also for a device that
   // has no such leases. `asked` is null, or what AskAhead gave for as many bytes
   // there; kNoMemory then says only that it did not come.
   [[nodiscard]] Outcome AcquireUnmapped(const std::string& device,
-                                        uint64_t bytes,
+                                        uint64_t bytes, int64_t wait_ms,
                                         const internal::RangeHooks& hooks,
                                         const LeaseRange* asked,
                                         LeaseRange* lease);
@@ -110,6 +111,7 @@ class BrokerLink {
 
   // With the hooks, if any.
   [[nodiscard]] Outcome Acquire(const std::string& device, uint64_t bytes,
+                                int64_t wait_ms,
                                 const internal::RangeHooks* hooks,
                                 const LeaseRange* asked, LeaseRange* lease);
   // The one of that number, if it is the current one.

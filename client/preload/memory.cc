@@ -7,6 +7,7 @@
 #include "base/round_up.h"
 #include "client/preload/process_life.h"
 #include "client/preload/program_gate.h"
+#include "client/preload/settings.h"
 
 namespace gmb::preload {
 namespace {
@@ -61,9 +62,10 @@ Answer Memory::AllocateFrom(const Source& source, uint64_t bytes,
   if (bytes > kLargestBytes) return CUDA_ERROR_OUT_OF_MEMORY;
   sweeper_.Sweep();
   uint64_t given_back = 0;  // by this thread, or by another one meanwhile
+  const WaitLeft left(TheSettings().wait_ms, WaitLeft::Clock::now());
   const auto allocate = [&] {
     given_back = returns_.count();
-    return AllocateOnce(source, bytes, address);
+    return AllocateOnce(source, bytes, left, address);
   };
   Answer answer = allocate();
   if (answer != CUDA_ERROR_OUT_OF_MEMORY) return answer;
@@ -76,21 +78,26 @@ Answer Memory::AllocateFrom(const Source& source, uint64_t bytes,
 }
 
 Answer Memory::AllocateOnce(const Source& source, uint64_t bytes,
-                            CUdeviceptr* address) {
+                            const WaitLeft& left, CUdeviceptr* address) {
   return AnswerOf(bytes < kSmallestLeaseBytes
-                      ? AllocateSmall(source, bytes, address)
-                      : AllocateLarge(source, bytes, address));
+                      ? AllocateSmall(source, bytes, left, address)
+                      : AllocateLarge(source, bytes, left, address));
+}
+
+Outcome Memory::Acquire(CUdevice device, uint64_t bytes, const WaitLeft& left,
+                        LeaseRange* lease) {
+  return broker_.Acquire(names_.UuidOf(device), bytes,
+                         left.MillisecondsAt(WaitLeft::Clock::now()), lease);
 }
 
 Outcome Memory::AllocateLarge(const Source& source, uint64_t bytes,
-                              CUdeviceptr* address) {
+                              const WaitLeft& left, CUdeviceptr* address) {
   const std::optional<LeaseRange> kept =
       kept_.Take(source.device, base::RoundUp(bytes, kGranuleBytes));
   LeaseRange lease = kept.value_or(LeaseRange());
   if (!kept.has_value()) {
     kept_.MakeRoom(source.device, bytes);
-    if (const Outcome outcome =
-            broker_.Acquire(names_.UuidOf(source.device), bytes, &lease);
+    if (const Outcome outcome = Acquire(source.device, bytes, left, &lease);
         outcome != Outcome::kDone) {
       return outcome;
     }
@@ -101,14 +108,14 @@ Outcome Memory::AllocateLarge(const Source& source, uint64_t bytes,
 }
 
 Outcome Memory::AllocateSmall(const Source& source, uint64_t bytes,
-                              CUdeviceptr* address) {
+                              const WaitLeft& left, CUdeviceptr* address) {
   if (const auto start = allocations_.AddSmall(source, bytes)) {
     *address = *start;
     return Outcome::kDone;
   }
   LeaseRange chunk;
-  if (const Outcome outcome = broker_.Acquire(names_.UuidOf(source.device),
-                                              SmallBlocks::kChunkBytes, &chunk);
+  if (const Outcome outcome =
+          Acquire(source.device, SmallBlocks::kChunkBytes, left, &chunk);
       outcome != Outcome::kDone) {
     return outcome;
   }

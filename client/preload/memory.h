@@ -20,6 +20,7 @@
 #include "client/preload/lease_returns.h"
 #include "client/preload/steady_budget.h"
 #include "client/preload/sweeper.h"
+#include "client/preload/wait_left.h"
 #include "device/cuda/abi/driver_api.h"
 
 namespace gmb::preload {
@@ -69,11 +70,15 @@ class Memory {
   [[nodiscard]] Answer AllocateFrom(const Source& source, uint64_t bytes,
                                     CUdeviceptr* address);
   [[nodiscard]] Answer AllocateOnce(const Source& source, uint64_t bytes,
-                                    CUdeviceptr* address);
+                                    const WaitLeft& left, CUdeviceptr* address);
   [[nodiscard]] Outcome AllocateLarge(const Source& source, uint64_t bytes,
+                                      const WaitLeft& left,
                                       CUdeviceptr* address);
   [[nodiscard]] Outcome AllocateSmall(const Source& source, uint64_t bytes,
+                                      const WaitLeft& left,
                                       CUdeviceptr* address);
+  [[nodiscard]] Outcome Acquire(CUdevice device, uint64_t bytes,
+                                const WaitLeft& left, LeaseRange* lease);
   [[nodiscard]] KeptMemory::Hooks KeepingHooks();
 
   const Driver& driver_;

@@ -5,8 +5,10 @@
 
 #include "client/preload/process_life.h"
 #include "client/preload/program_gate.h"
+#include "client/preload/settings.h"
 #include "client/preload/virtual_hooks.h"
 #include "client/preload/virtual_memory.h"
+#include "client/preload/wait_left.h"
 
 namespace gmb::preload {
 
@@ -28,17 +30,19 @@ Answer VirtualMemory::Create(CUmemGenericAllocationHandle* handle,
   const size_t there = memory_.kept().CountUnmapped(device, bytes);
   if (ahead > 0 && there <= ahead / 2)
     AskAhead(device, bytes, ahead + 1 - there);
-  if (TakeKept(handle, bytes, properties)) return CUDA_SUCCESS;
+  const WaitLeft left(TheSettings().wait_ms, WaitLeft::Clock::now());
+  if (TakeKept(handle, bytes, properties, left)) return CUDA_SUCCESS;
   memory_.kept().MakeRoom(device, bytes);
-  const Answer answer = CreateOnce(handle, bytes, properties, nullptr);
+  const Answer answer = CreateOnce(handle, bytes, properties, left, nullptr);
   if (answer != CUDA_ERROR_OUT_OF_MEMORY || !memory_.sweeper().ReleaseKept())
     return answer;
-  return CreateOnce(handle, bytes, properties, nullptr);
+  return CreateOnce(handle, bytes, properties, left, nullptr);
 }
 
 bool VirtualMemory::TakeKept(CUmemGenericAllocationHandle* handle,
                              uint64_t bytes,
-                             const CUmemAllocationProp& properties) {
+                             const CUmemAllocationProp& properties,
+                             const WaitLeft& left) {
   const CUdevice device = properties.location.id;
   while (const std::optional<LeaseRange> kept =
              memory_.kept().TakeUnmapped(device, bytes)) {
@@ -48,7 +52,7 @@ bool VirtualMemory::TakeKept(CUmemGenericAllocationHandle* handle,
       *handle = kept->name;
       return true;
     }
-    if (CreateOnce(handle, bytes, properties, &*kept) == CUDA_SUCCESS)
+    if (CreateOnce(handle, bytes, properties, left, &*kept) == CUDA_SUCCESS)
       return true;
     const MutexLock lock(&mu_);
     run_.Refused(std::chrono::steady_clock::now());
@@ -67,6 +71,7 @@ void VirtualMemory::AskAhead(CUdevice device, uint64_t bytes, size_t count) {
 Answer VirtualMemory::CreateOnce(CUmemGenericAllocationHandle* handle,
                                  uint64_t bytes,
                                  const CUmemAllocationProp& properties,
+                                 const WaitLeft& left,
                                  const LeaseRange* asked) {
   CUmemGenericAllocationHandle name = 0;
   {
@@ -76,8 +81,9 @@ Answer VirtualMemory::CreateOnce(CUmemGenericAllocationHandle* handle,
   }
   LeaseRange lease;
   const Outcome outcome = memory_.broker().AcquireUnmapped(
-      memory_.names().UuidOf(properties.location.id), bytes, HooksOf(name),
-      asked, &lease);
+      memory_.names().UuidOf(properties.location.id), bytes,
+      left.MillisecondsAt(WaitLeft::Clock::now()), HooksOf(name), asked,
+      &lease);
   const MutexLock lock(&mu_);
   if (outcome != Outcome::kDone) {
     book_.Drop(name);

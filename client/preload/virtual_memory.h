@@ -14,6 +14,7 @@
 #include "client/preload/pointer_answers.h"
 #include "client/preload/virtual_handles.h"
 #include "client/preload/virtual_slabs.h"
+#include "client/preload/wait_left.h"
 #include "device/cuda/abi/driver_api.h"
 
 namespace gmb::preload {
@@ -94,11 +95,13 @@ class VirtualMemory {
   [[nodiscard]] Answer CreateOnce(CUmemGenericAllocationHandle* handle,
                                   uint64_t bytes,
                                   const CUmemAllocationProp& properties,
+                                  const WaitLeft& left,
                                   const LeaseRange* asked);
   // From what is kept, and from what is on its way; false when there is none.
   [[nodiscard]] bool TakeKept(CUmemGenericAllocationHandle* handle,
                               uint64_t bytes,
-                              const CUmemAllocationProp& properties);
+                              const CUmemAllocationProp& properties,
+                              const WaitLeft& left);
   // So many are on their way then, if the broker has them.
   void AskAhead(CUdevice device, uint64_t bytes, size_t count);
   // For whoever asks for as much soon.

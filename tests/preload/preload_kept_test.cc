@@ -1,5 +1,7 @@
 // Memory that a program freed a moment ago serves it again, and others who need
 // it.
+#include <chrono>
+
 #include "absl/strings/str_cat.h"
 #include "tests/preload/preload_fixture.h"
 
@@ -52,6 +54,29 @@ TEST_F(PreloadTest, WhatIsKeptRefusesNothing) {
            .run_options = {"--wait", "0s"}}),
       ElementsAre("alloc x 0", "free x 0", "alloc y 0", "free y 0", "alloc x 0",
                   "alloc y 0", "free x 0", "free y 0", "alloc z 0", "end"));
+}
+
+// Memory that goes back for a request that was refused does not give it its wait
+// anew.
+TEST_F(PreloadTest, ARefusalTakesNoLongerThanItsWait) {
+  const auto holder =
+      Start("holder",
+            {.steps = {absl::StrCat("alloc h ", 200 * kMiB), Await("end")}});
+  ASSERT_TRUE(holder->AwaitOut("alloc h 0")) << holder->Err();
+  for (const std::string ask : {"alloc y", "create y"}) {
+    const auto program =
+        Start(ask.substr(0, 5),
+              {.steps = {absl::StrCat("alloc-async x ", 20 * kMiB, " 1"),
+                         "free-async x 1", absl::StrCat(ask, " ", 100 * kMiB)},
+               .run_options = {"--wait", "4s"}});
+    ASSERT_TRUE(program->AwaitOut("free-async x 0")) << program->Err();
+    const auto start = std::chrono::steady_clock::now();
+    ASSERT_TRUE(program->AwaitOut(ask + " 2")) << program->Out();
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(7))
+        << ask;
+  }
+  Touch("end");
+  EXPECT_EQ(holder->AwaitExit(), 0) << holder->Err();
 }
 
 TEST_F(PreloadTest, WhatIsKeptCountsAsFree) {
