@@ -15,7 +15,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
-#include "base/deadline.h"
 #include "base/status_macros.h"
 #include "client/cli/admin_client.h"
 #include "client/cli/upgrade/broker_signal.h"
@@ -76,11 +75,11 @@ absl::Status CheckNotDraining(const std::string& socket_dir, pid_t pid) {
 // last look at it goes on: its end is not to be taken for a detach.
 absl::Status AwaitDetached(const std::string& socket_dir,
                            const internal::BrokerProcess& broker) {
-  const base::Deadline end(kDeathTime);
+  const absl::Time end = absl::Now() + kDeathTime;
   absl::Duration pause = kPause;
-  while (!AwaitDeath(broker.pidfd.get(), std::min(pause, end.Left()))) {
+  while (!AwaitDeath(broker.pidfd.get(), pause)) {
     GMB_RETURN_IF_ERROR(CheckNotDraining(socket_dir, broker.pid));
-    if (end.IsOver()) {
+    if (absl::Now() >= end) {
       return absl::DeadlineExceededError(absl::StrCat(
           "gmbd, pid ", broker.pid,
           ", was told to leave all to its keeper, and lives: is it stopped, or "
