@@ -2,6 +2,8 @@
 // also those that nobody knows of, and what a graph has launched on the device.
 #include "client/preload/contexts.h"
 
+#include <iterator>
+
 #include "client/preload/primary_scope.h"
 
 namespace gmb::preload {
@@ -68,8 +70,10 @@ void Contexts::EndingPrimary(CUdevice device) {
   const base::MutexLock lock(&mu_);
   lost_ = true;
   primaries_.erase(device);
-  std::erase_if(events_,
-                [&](const auto& one) { return !created_.contains(one.first); });
+  for (auto event = events_.begin(); event != events_.end();) {
+    event = created_.contains(event->first) ? std::next(event)
+                                            : events_.erase(event);
+  }
 }
 
 std::set<CUcontext> Contexts::CreatedOn(CUdevice device) {
