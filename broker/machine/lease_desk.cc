@@ -142,7 +142,7 @@ void LeaseDesk::MarkMapped(Session* session, const v1::Mapped& mapped) {
   mover_.MarkMapped(lease, *session);
 }
 
-void LeaseDesk::Cancel(const PendingAnswer& asked) {
+void LeaseDesk::Cancel(const PendingAnswer& asked) const {
   const auto lease = state_.leases->find(asked.being_made);
   if (lease != state_.leases->end() &&
       lease->second->request.id == asked.request)

@@ -51,7 +51,7 @@ class LeaseDesk {
   void MarkMapped(Session* session, const v1::Mapped& mapped);
   // Of a lease that is being made: its client has withdrawn the request. It is
   // answered with the grant, or as withdrawn if that fails.
-  void Cancel(const PendingAnswer& asked);
+  void Cancel(const PendingAnswer& asked) const;
   // Ends it, or as soon as the device and the copier are through with it.
   // `reuse`: its slabs are kept for its tenant.
   void EndLease(quota::LeaseId id, bool reuse, Turn& turn);

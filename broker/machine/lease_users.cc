@@ -20,6 +20,7 @@ std::vector<Session*> MembersOf(const State& state, Session* session) {
 
 std::vector<uint64_t> IdsOf(const std::vector<Session*>& sessions) {
   std::vector<uint64_t> ids;
+  ids.reserve(sessions.size());
   for (const Session* session : sessions) ids.push_back(session->id);
   return ids;
 }
