@@ -40,7 +40,7 @@ class TrimmerRows {
   template <typename Sessions>
   void AddAmong(const Sessions& sessions, uint64_t from);
   // Whether it has something to give.
-  bool AddOne(uint64_t session);
+  bool AddOne(uint64_t id);
 
   const State& state_;
   const quota::PoolId pool_;
