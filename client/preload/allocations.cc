@@ -9,6 +9,7 @@ using base::MutexLock;
 
 void Allocations::Serve(const Source& source, Block block) {
   block.device = source.device;
+  block.home = source.home;
   if (source.pool != nullptr) block.pool = pools_.NameOf(source.pool);
   live_.Add(block);
   pools_.Took(block);
@@ -57,6 +58,13 @@ std::optional<Block> Allocations::Take(CUdeviceptr start, bool* ours) {
   *ours = block.has_value() || live_.InRange(start);
   if (block.has_value()) pools_.Freed(*block);
   return block;
+}
+
+std::vector<Block> Allocations::TakeOf(const HomeContext& home) {
+  const MutexLock lock(&mu_);
+  std::vector<Block> taken = live_.TakeOf(home);
+  for (const Block& block : taken) pools_.Freed(block);
+  return taken;
 }
 
 void Allocations::PutBack(const Block& block) {

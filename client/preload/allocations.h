@@ -11,6 +11,7 @@
 #include "absl/base/thread_annotations.h"
 #include "base/mutex.h"
 #include "client/preload/broker_link.h"
+#include "client/preload/home_context.h"
 #include "client/preload/live_blocks.h"
 #include "client/preload/pool_usage.h"
 #include "client/preload/small_blocks.h"
@@ -23,9 +24,11 @@ namespace gmb::preload {
 // driver nor the broker. Thread-safe.
 class Allocations {
  public:
-  // Of one allocation: for which device, and from which pool, if any.
+  // Of one allocation: for which device, in which context, and from which pool,
+  // if any.
   struct Source {
     CUdevice device = 0;
+    HomeContext home = {};
     CUmemoryPool pool = nullptr;
   };
 
@@ -47,6 +50,8 @@ class Allocations {
   // The block that starts there: the program has it no more, and its memory has
   // not gone back. `ours`: the address is not the driver's to free.
   [[nodiscard]] std::optional<Block> Take(CUdeviceptr start, bool* ours);
+  // Those of a context that ends.
+  [[nodiscard]] std::vector<Block> TakeOf(const HomeContext& home);
   // The program has it still: it could not be freed.
   void PutBack(const Block& block);
   // Of a block that was taken: the lease that nothing is in any more, if so.

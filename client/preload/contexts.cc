@@ -27,6 +27,14 @@ bool MayBeAtWork(CUresult of_context) {
          (of_context >= kFirstOfCaptures && of_context <= kLastOfCaptures);
 }
 
+// Of the wait for one context. An error is the program's to know where the
+// context is current, as the driver's free would say it, and where the wait was
+// none.
+CUresult ResultFor(CUresult of_context, bool is_current) {
+  if (IsGone(of_context)) return CUDA_SUCCESS;
+  return is_current || MayBeAtWork(of_context) ? of_context : CUDA_SUCCESS;
+}
+
 }  // namespace
 
 void Contexts::Created(CUcontext context) {
@@ -112,26 +120,55 @@ bool Contexts::IsPrimary(CUcontext context, CUdevice device) {
   return primary == context;
 }
 
-CUresult Contexts::Synchronize(CUdevice device) {
+HomeContext Contexts::HomeOn(CUdevice device) {
   CUcontext current = nullptr;
-  CUresult result = driver_.cuCtxGetCurrent(&current);
-  if (result == CUDA_SUCCESS) {
-    result = current == nullptr ? CUDA_ERROR_INVALID_CONTEXT
-                                : driver_.cuCtxSynchronize();
+  if (driver_.cuCtxGetCurrent(&current) != CUDA_SUCCESS || current == nullptr)
+    return {};
+  {
+    const base::MutexLock lock(&mu_);
+    if (created_.contains(current))
+      return {.kind = HomeContext::Kind::kMade, .made = current};
   }
-  if (IsGone(result)) {
-    current = nullptr;
-  } else if (result != CUDA_SUCCESS) {
-    return result;
+  if (!IsPrimary(current, device)) return {};
+  return {.kind = HomeContext::Kind::kPrimary, .device = device};
+}
+
+CUresult Contexts::Synchronize(CUdevice device, const HomeContext& home) {
+  CUcontext current = nullptr;
+  driver_.cuCtxGetCurrent(&current);
+  switch (home.kind) {
+    case HomeContext::Kind::kEnded:
+      return CUDA_SUCCESS;
+    case HomeContext::Kind::kPrimary:
+      return IsPrimary(current, device)
+                 ? ResultFor(driver_.cuCtxSynchronize(), true)
+                 : ResultFor(SynchronizePrimary(driver_, device), false);
+    case HomeContext::Kind::kMade:
+      if (CreatedOn(device).contains(home.made))
+        return ResultFor(SynchronizeIn(home.made), home.made == current);
+      break;  // whether it has ended is not known: the driver cannot be asked
+    case HomeContext::Kind::kAny:
+      break;
+  }
+  return SynchronizeAll(device, current);
+}
+
+CUresult Contexts::SynchronizeAll(CUdevice device, CUcontext current) {
+  if (current != nullptr) {
+    const CUresult result = driver_.cuCtxSynchronize();
+    if (IsGone(result)) {
+      current = nullptr;
+    } else if (result != CUDA_SUCCESS) {
+      return result;
+    }
   }
   for (const CUcontext context : CreatedOn(device)) {
     if (context == current) continue;
-    result = SynchronizeIn(context);
+    const CUresult result = SynchronizeIn(context);
     if (MayBeAtWork(result)) return result;
   }
   if (IsPrimary(current, device)) return CUDA_SUCCESS;
-  result = SynchronizePrimary(driver_, device);
-  return MayBeAtWork(result) ? result : CUDA_SUCCESS;
+  return ResultFor(SynchronizePrimary(driver_, device), false);
 }
 
 // A primary context is made by whoever asks for it first, also by the driver's

@@ -9,6 +9,7 @@
 #include "base/mutex.h"
 #include "client/preload/captures.h"
 #include "client/preload/driver.h"
+#include "client/preload/home_context.h"
 #include "device/cuda/abi/driver_api.h"
 
 namespace gmb::preload {
@@ -39,12 +40,16 @@ class Contexts {
   // Those that the program has made.
   [[nodiscard]] std::set<CUcontext> CreatedOn(CUdevice device);
 
-  // Waits until what was submitted to the device is done, in each context of it:
-  // the driver's own waits for one context alone. Also in the current one, of
-  // whichever device. The caller has a SynchronizingTurn, so that none ends
-  // meanwhile. One that is gone, or another one that is lost, has nothing to
-  // wait for.
-  [[nodiscard]] CUresult Synchronize(CUdevice device);
+  // Of what is allocated now, in the current context, which is of the device.
+  [[nodiscard]] HomeContext HomeOn(CUdevice device);
+
+  // Waits until what was submitted and may use the device's memory of a context
+  // is done; in the device's contexts all, and in the current one of whichever
+  // device, where it is of none. The caller has a SynchronizingTurn, so that
+  // none ends meanwhile. One that is gone, or another one than the current that
+  // is lost, has nothing to wait for.
+  [[nodiscard]] CUresult Synchronize(CUdevice device,
+                                     const HomeContext& home = {});
 
   // Whether the driver can be asked at all.
   [[nodiscard]] bool CanRecord() const {
@@ -60,6 +65,7 @@ class Contexts {
   [[nodiscard]] bool AddPrimaries() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   [[nodiscard]] bool RecordIn(CUcontext context, CUevent* event) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  [[nodiscard]] CUresult SynchronizeAll(CUdevice device, CUcontext current);
   [[nodiscard]] CUresult SynchronizeIn(CUcontext context) const;
   // False for null.
   [[nodiscard]] bool IsPrimary(CUcontext context, CUdevice device);

@@ -13,6 +13,15 @@ std::optional<Block> LiveBlocks::Take(uint64_t start) {
   return block;
 }
 
+std::vector<Block> LiveBlocks::TakeOf(const HomeContext& home) {
+  std::vector<Block> taken;
+  for (const auto& [start, block] : blocks_) {
+    if (block.home == home) taken.push_back(block);
+  }
+  for (const Block& block : taken) blocks_.erase(block.start);
+  return taken;
+}
+
 const Block* LiveBlocks::Find(uint64_t address) const {
   const auto behind = blocks_.upper_bound(address);
   if (behind == blocks_.begin()) return nullptr;

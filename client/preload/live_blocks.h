@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <vector>
 
 #include "client/preload/broker_link.h"
+#include "client/preload/home_context.h"
 #include "device/cuda/abi/driver_api.h"
 
 namespace gmb::preload {
@@ -19,6 +21,7 @@ struct Block {
   uint64_t start = 0;
   uint64_t bytes = 0;  // as asked for
   CUdevice device = 0;
+  HomeContext home = {};
   // Its own; nothing when it is part of a chunk of SmallBlocks.
   std::optional<LeaseRange> lease;
   PoolName pool = kNoPool;
@@ -31,6 +34,8 @@ class LiveBlocks {
   void Add(const Block& block) { blocks_.insert_or_assign(block.start, block); }
   // The block that starts there, which is the program's no longer.
   [[nodiscard]] std::optional<Block> Take(uint64_t start);
+  // Those of a context.
+  [[nodiscard]] std::vector<Block> TakeOf(const HomeContext& home);
   // The block that the address is in.
   [[nodiscard]] const Block* Find(uint64_t address) const;
   // Of the block that starts there; null: it has none of its own.

@@ -53,7 +53,8 @@ KeptMemory::Hooks Memory::KeepingHooks() {
 }
 
 Answer Memory::Allocate(CUdevice device, uint64_t bytes, CUdeviceptr* address) {
-  return AllocateFrom({.device = device}, bytes, address);
+  return AllocateFrom({.device = device, .home = contexts_.HomeOn(device)},
+                      bytes, address);
 }
 
 Answer Memory::AllocateFrom(const Source& source, uint64_t bytes,
@@ -137,7 +138,8 @@ Answer Memory::Free(CUdeviceptr address) {
       freed_.Add(*block);
       return CUDA_SUCCESS;
     }
-    if (const CUresult result = contexts_.Synchronize(block->device);
+    if (const CUresult result =
+            contexts_.Synchronize(block->device, block->home);
         result != CUDA_SUCCESS) {
       allocations_.PutBack(*block);
       return result;

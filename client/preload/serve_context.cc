@@ -1,28 +1,60 @@
-// `gmb run`: ends of contexts. Memory that was freed in the order of their
-// streams is free then, and nobody may wait for their work any more.
+// `gmb run`: ends of contexts. Their memory ends with them; what was freed in the
+// order of their streams is free then, and nobody may wait for their work any
+// more.
+#include <vector>
+
 #include "client/preload/exported.h"
+#include "client/preload/home_context.h"
 #include "client/preload/program_gate.h"
 #include "client/preload/serve.h"
 
 using gmb::preload::Answer;
 using gmb::preload::AnswerCall;
+using gmb::preload::Block;
 using gmb::preload::CancelsLater;
 using gmb::preload::Driver;
 using gmb::preload::Exiting;
+using gmb::preload::HomeContext;
 using gmb::preload::Memory;
 using gmb::preload::ProgramGate;
 using gmb::preload::TheMemory;
 
 namespace {
 
+// The memory that the program has in a context, while that ends: as the driver's
+// own, nobody can free it any more. One of Ended and Stayed follows.
+class MemoryOfContext {
+ public:
+  MemoryOfContext(Memory* memory, const HomeContext& home)
+      : memory_(*memory), blocks_(memory->allocations().TakeOf(home)) {}
+
+  void Ended() {
+    for (Block& block : blocks_) {
+      block.home = {.kind = HomeContext::Kind::kEnded};
+      memory_.freed().Add(block);
+    }
+  }
+  // Perhaps: the driver said an error.
+  void Stayed() {
+    for (Block& block : blocks_) {
+      block.home = {};
+      memory_.allocations().PutBack(block);
+    }
+  }
+
+ private:
+  Memory& memory_;
+  std::vector<Block> blocks_;
+};
+
 // `end` is the driver's call. It may end the context and say an error, so
 // whatever it says, nothing asks for the events any more: the driver crashes
 // when it is asked for one of a context that is gone. No context ends while
 // this library waits for the driver: that may be for an event of it. `context`
-// is null for a primary one without a name, of `device`.
+// is null for a primary one without a name.
 template <typename End>
-CUresult EndContext(const Driver& driver, CUcontext context, CUdevice device,
-                    End end) {
+CUresult EndContext(const Driver& driver, CUcontext context,
+                    const HomeContext& home, End end) {
   const CancelsLater cancels_later;  // it has a turn
   Memory& memory = TheMemory(driver);
   const bool named = context != nullptr;
@@ -33,12 +65,19 @@ CUresult EndContext(const Driver& driver, CUcontext context, CUdevice device,
     memory.contexts().Ending(context);
   } else {
     ProgramGate::NeverPark("a context at fault was reset");
-    memory.contexts().EndingPrimary(device);
+    memory.contexts().EndingPrimary(home.device);
   }
+  MemoryOfContext its_memory(&memory, home);
   const CUresult result = end();
+  if (result == CUDA_SUCCESS) {
+    its_memory.Ended();
+  } else {
+    its_memory.Stayed();
+  }
   if (result == CUDA_SUCCESS && named) memory.captures().ContextEnded(context);
   if (result == CUDA_SUCCESS && !named) {
-    memory.captures().PrimaryEnded(device, memory.contexts().CreatedOn(device));
+    memory.captures().PrimaryEnded(home.device,
+                                   memory.contexts().CreatedOn(home.device));
   }
   memory.captures().DidNotBegin();
   if (result != CUDA_SUCCESS)
@@ -47,9 +86,11 @@ CUresult EndContext(const Driver& driver, CUcontext context, CUdevice device,
   return result;
 }
 
+// A green one's memory is the primary one's, and stays.
 template <typename End>
 CUresult EndContext(const Driver& driver, CUcontext context, End end) {
-  return EndContext(driver, context, 0, end);
+  return EndContext(driver, context,
+                    {.kind = HomeContext::Kind::kMade, .made = context}, end);
 }
 
 // Another thread's detach may be the last when this one is made: so it has its
@@ -135,11 +176,13 @@ CUresult ResetPrimary(CUdevice device, Reset reset) {
         CUcontext context = nullptr;
         const bool retained =
             driver.cuDevicePrimaryCtxRetain(&context, device) == CUDA_SUCCESS;
-        return EndContext(driver, retained ? context : nullptr, device, [&] {
-          const CUresult result = reset(driver);
-          if (retained) driver.cuDevicePrimaryCtxRelease_v2(device);
-          return result;
-        });
+        return EndContext(
+            driver, retained ? context : nullptr,
+            {.kind = HomeContext::Kind::kPrimary, .device = device}, [&] {
+              const CUresult result = reset(driver);
+              if (retained) driver.cuDevicePrimaryCtxRelease_v2(device);
+              return result;
+            });
       });
 }
 

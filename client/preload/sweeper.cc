@@ -5,6 +5,7 @@
 #include <chrono>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "client/preload/process_life.h"
 
@@ -35,19 +36,20 @@ bool Sweeper::ReleaseKept() {
 // An event says all of a block: work on other streams is what its stream was to
 // wait for. Without one the block's device is synchronised.
 bool Sweeper::Await(FreedBlocks::Taken* taken) {
-  std::set<CUdevice> devices;
-  for (const Block& block : taken->blocks) devices.insert(block.device);
+  std::set<std::pair<CUdevice, HomeContext>> homes;
+  for (const Block& block : taken->blocks)
+    homes.emplace(block.device, block.home);
   for (OrderedFree& one : taken->ordered) {
     const CUresult result = parts_.driver.cuEventSynchronize(one.event);
     if (IsLost(result)) {
       one.event = nullptr;
-      devices.insert(one.block.device);
+      homes.emplace(one.block.device, HomeContext{});
     } else if (result != CUDA_SUCCESS) {
       return false;
     }
   }
-  return std::all_of(devices.begin(), devices.end(), [this](CUdevice device) {
-    return parts_.contexts.Synchronize(device) == CUDA_SUCCESS;
+  return std::all_of(homes.begin(), homes.end(), [this](const auto& home) {
+    return parts_.contexts.Synchronize(home.first, home.second) == CUDA_SUCCESS;
   });
 }
 
@@ -85,7 +87,7 @@ void Sweeper::Sweep() {
     taken->blocks.push_back(it->block);
   old.erase(lost, old.end());
   for (const Block& block : taken->blocks) {
-    if (parts_.contexts.Synchronize(block.device) == CUDA_SUCCESS) {
+    if (parts_.contexts.Synchronize(block.device, block.home) == CUDA_SUCCESS) {
       parts_.returns.GiveBack(block);
     } else {
       parts_.freed.Add(block);

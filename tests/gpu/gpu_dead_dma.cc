@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "tests/end_with_parent.h"
-#include "tests/gpu/driver_lookup.h"
+#include "tests/gpu/driver_call.h"
 
 // Whether a GPU still writes into page-locked memory when the process that asked
 // for it is dead. A host pool's pages outlive their broker, and the next broker
@@ -46,22 +46,11 @@ constexpr uint32_t kMark = 0xFFFFFFFF;
 constexpr uint32_t kFill = 0xA5A5A5A5;
 constexpr auto kWatch = std::chrono::milliseconds(200);
 
-template <typename Function>
-Function Find(const char* name, int version) {
-  return reinterpret_cast<Function>(gmb::test::FindInDriver(name, version));
-}
 void Must(bool good, const char* what, int error) {
   if (good) return;
   std::fprintf(stderr, "gpu_dead_dma: %s: %d\n", what, error);
   std::exit(1);
 }
-#define MUST(name, ...)                                                 \
-  do {                                                                  \
-    static const auto function = Find<decltype(&(name))>(#name, 11020); \
-    const CUresult result = function(__VA_ARGS__);                      \
-    Must(result == CUDA_SUCCESS, #name, result);                        \
-  } while (false)
-
 double Milliseconds(Clock::duration time) {
   return std::chrono::duration<double, std::milli>(time).count();
 }
@@ -77,27 +66,27 @@ std::span<uint32_t> Map(int memfd, size_t bytes) {
 [[noreturn]] void CopyForEver(std::span<uint32_t> host, int copying) {
   CUdevice device = 0;
   CUcontext context = nullptr;
-  MUST(cuInit, 0);
-  MUST(cuDeviceGet, &device, 0);
-  MUST(cuDevicePrimaryCtxRetain, &context, device);
-  MUST(cuCtxSetCurrent, context);
-  MUST(cuMemHostRegister, host.data(), host.size_bytes(),
-       CU_MEMHOSTREGISTER_PORTABLE);
+  GMB_CALL(cuInit, 0);
+  GMB_CALL(cuDeviceGet, &device, 0);
+  GMB_CALL(cuDevicePrimaryCtxRetain, &context, device);
+  GMB_CALL(cuCtxSetCurrent, context);
+  GMB_CALL(cuMemHostRegister, host.data(), host.size_bytes(),
+           CU_MEMHOSTREGISTER_PORTABLE);
   CUstream streams[2] = {};
   CUdeviceptr buffers[2] = {};
   for (int i = 0; i < 2; ++i) {
-    MUST(cuStreamCreate, &streams[i], CU_STREAM_NON_BLOCKING);
-    MUST(cuMemAlloc, &buffers[i], kPiece);
+    GMB_CALL(cuStreamCreate, &streams[i], CU_STREAM_NON_BLOCKING);
+    GMB_CALL(cuMemAlloc, &buffers[i], kPiece);
   }
   for (uint32_t pass = 1;; ++pass) {
     for (size_t at = 0; at < host.size_bytes(); at += kPiece) {
       const size_t i = at / kPiece % 2;
-      MUST(cuMemsetD32Async, buffers[i], pass, kPiece / 4, streams[i]);
-      MUST(cuMemcpyDtoHAsync, host.data() + at / 4, buffers[i], kPiece,
-           streams[i]);
+      GMB_CALL(cuMemsetD32Async, buffers[i], pass, kPiece / 4, streams[i]);
+      GMB_CALL(cuMemcpyDtoHAsync, host.data() + at / 4, buffers[i], kPiece,
+               streams[i]);
     }
     // The next pass is asked for while this one's last copies are made.
-    MUST(cuStreamSynchronize, streams[0]);
+    GMB_CALL(cuStreamSynchronize, streams[0]);
     if (pass == 2) Must(write(copying, "c", 1) == 1, "write", errno);
   }
 }

@@ -7,7 +7,7 @@
 #include <string>
 #include <thread>
 
-#include "tests/gpu/driver_lookup.h"
+#include "tests/gpu/driver_call.h"
 
 // Which calls wait for a kernel that runs meanwhile, natively and under
 // `gmb run`:
@@ -44,34 +44,20 @@ again:
   ret;
 })";
 
-template <typename Function>
-Function Find(const char* name, int version) {
-  return reinterpret_cast<Function>(gmb::test::FindInDriver(name, version));
-}
-void Must(CUresult result, const char* what) {
-  if (result == CUDA_SUCCESS) return;
-  std::fprintf(stderr, "gpu_frees: %s: %d\n", what, result);
-  std::exit(1);
-}
-#define MUST(name, ...)                                                 \
-  do {                                                                  \
-    static const auto function = Find<decltype(&(name))>(#name, 11020); \
-    Must(function(__VA_ARGS__), #name);                                 \
-  } while (false)
-
 // A kernel of the current context that runs for a second, from now on.
 class Kernel {
  public:
   Kernel(CUfunction spin, CUstream stream, CUdeviceptr block) {
     void* flag = nullptr;
-    MUST(cuMemHostAlloc, &flag, sizeof(uint32_t),
-         CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_PORTABLE);
+    GMB_CALL(cuMemHostAlloc, &flag, sizeof(uint32_t),
+             CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_PORTABLE);
     flag_ = static_cast<volatile uint32_t*>(flag);
     *flag_ = 0;
     CUdeviceptr at = 0;
-    MUST(cuMemHostGetDevicePointer, &at, flag, 0);
+    GMB_CALL(cuMemHostGetDevicePointer, &at, flag, 0);
     void* arguments[] = {&at, &block};
-    MUST(cuLaunchKernel, spin, 1, 1, 1, 1, 1, 1, 0, stream, arguments, nullptr);
+    GMB_CALL(cuLaunchKernel, spin, 1, 1, 1, 1, 1, 1, 0, stream, arguments,
+             nullptr);
     ends_ = std::thread([this] {
       std::this_thread::sleep_for(kRuns);
       *flag_ = 1;
@@ -79,7 +65,7 @@ class Kernel {
   }
   ~Kernel() {
     ends_.join();
-    MUST(cuCtxSynchronize);
+    GMB_CALL(cuCtxSynchronize);
   }
   Kernel(const Kernel&) = delete;
   Kernel& operator=(const Kernel&) = delete;
@@ -106,80 +92,98 @@ void Say(const char* what, bool waits, Call call) {
 
 CUdeviceptr Allocate(size_t bytes) {
   CUdeviceptr block = 0;
-  MUST(cuMemAlloc, &block, bytes);
+  GMB_CALL(cuMemAlloc, &block, bytes);
   return block;
 }
 
 }  // namespace
 
 int main() {
-  MUST(cuInit, 0);
+  GMB_CALL(cuInit, 0);
   CUcontext primary = nullptr;
   CUcontext other = nullptr;
-  MUST(cuDevicePrimaryCtxRetain, &primary, 0);
-  MUST(cuCtxSetCurrent, primary);
+  GMB_CALL(cuDevicePrimaryCtxRetain, &primary, 0);
+  GMB_CALL(cuCtxSetCurrent, primary);
   CUmodule module = nullptr;
   CUfunction spin = nullptr;
-  MUST(cuModuleLoadData, &module, kSpin);
-  MUST(cuModuleGetFunction, &spin, module, "spin");
+  GMB_CALL(cuModuleLoadData, &module, kSpin);
+  GMB_CALL(cuModuleGetFunction, &spin, module, "spin");
   CUstream stream = nullptr;
   CUstream captured = nullptr;
-  MUST(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
-  MUST(cuStreamCreate, &captured, CU_STREAM_NON_BLOCKING);
+  GMB_CALL(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
+  GMB_CALL(cuStreamCreate, &captured, CU_STREAM_NON_BLOCKING);
   const CUdeviceptr held = Allocate(kLarge);
   // Once before: modules and first uses wait for work.
   { const Kernel first(spin, stream, held); }
   {
-    MUST(cuMemFree, Allocate(kSmall));
+    GMB_CALL(cuMemFree, Allocate(kSmall));
     const Kernel kernel(spin, stream, held);
     Say("an allocation of another size", false, [] { Allocate(2 * kLarge); });
   }
   {
-    MUST(cuMemFree, Allocate(kSmall));
+    GMB_CALL(cuMemFree, Allocate(kSmall));
     const Kernel kernel(spin, stream, held);
     std::this_thread::sleep_for(kKept);
     Say("a capture that begins later", false, [&] {
-      MUST(cuStreamBeginCapture, captured, CU_STREAM_CAPTURE_MODE_GLOBAL);
+      GMB_CALL(cuStreamBeginCapture, captured, CU_STREAM_CAPTURE_MODE_GLOBAL);
     });
     CUgraph graph = nullptr;
-    MUST(cuStreamEndCapture, captured, &graph);
+    GMB_CALL(cuStreamEndCapture, captured, &graph);
   }
   const CUdeviceptr used = Allocate(kLarge);
   {
     const Kernel kernel(spin, stream, used);
-    Say("a free", true, [&] { MUST(cuMemFree, used); });
+    Say("a free", true, [&] { GMB_CALL(cuMemFree, used); });
   }
   const CUdeviceptr again = Allocate(kLarge);
   static const auto create =
-      Find<CUresult (*)(CUcontext*, unsigned, CUdevice)>("cuCtxCreate", 11020);
-  Must(create(&other, 0, 0), "cuCtxCreate");
-  MUST(cuCtxSetCurrent, primary);
+      gmb::test::Find<CUresult (*)(CUcontext*, unsigned, CUdevice)>(
+          "cuCtxCreate", 11020);
+  gmb::test::Must(create(&other, 0, 0), "cuCtxCreate");
+  GMB_CALL(cuCtxSetCurrent, primary);
   {
     const Kernel kernel(spin, stream, again);
-    MUST(cuCtxSetCurrent, other);
+    GMB_CALL(cuCtxSetCurrent, other);
     Say("a free in another context than the kernel's", true,
-        [&] { MUST(cuMemFree, again); });
-    MUST(cuCtxSetCurrent, primary);
+        [&] { GMB_CALL(cuMemFree, again); });
+    GMB_CALL(cuCtxSetCurrent, primary);
   }
-  // Of this one the driver's answer is not documented: it is shown.
-  MUST(cuCtxSetCurrent, other);
-  MUST(cuModuleLoadData, &module, kSpin);
-  MUST(cuModuleGetFunction, &spin, module, "spin");
+  GMB_CALL(cuCtxSetCurrent, other);
+  GMB_CALL(cuModuleLoadData, &module, kSpin);
+  CUfunction others_spin = nullptr;
+  GMB_CALL(cuModuleGetFunction, &others_spin, module, "spin");
   CUstream others = nullptr;
-  MUST(cuStreamCreate, &others, CU_STREAM_NON_BLOCKING);
+  GMB_CALL(cuStreamCreate, &others, CU_STREAM_NON_BLOCKING);
   const CUdeviceptr own = Allocate(kLarge);
-  MUST(cuCtxSetCurrent, primary);
+  GMB_CALL(cuCtxSetCurrent, primary);
   const CUdeviceptr unused = Allocate(kLarge);
-  MUST(cuCtxSetCurrent, other);
+  const CUdeviceptr unused_too = Allocate(kLarge);
+  GMB_CALL(cuCtxSetCurrent, other);
+  { const Kernel first(others_spin, others, own); }
   {
-    const Kernel kernel(spin, others, own);
-    MUST(cuCtxSetCurrent, primary);
-    const auto began = Clock::now();
-    MUST(cuMemFree, unused);
-    std::fprintf(stderr, "? a free beside another context's kernel: %.2f ms\n",
-                 std::chrono::duration<double, std::milli>(Clock::now() - began)
-                     .count());
-    MUST(cuCtxSetCurrent, other);
+    const Kernel kernel(others_spin, others, own);
+    GMB_CALL(cuCtxSetCurrent, primary);
+    Say("a free beside another context's kernel", false,
+        [&] { GMB_CALL(cuMemFree, unused); });
+    GMB_CALL(cuCtxSetCurrent, other);
+    Say("the same, with the kernel's context current", false,
+        [&] { GMB_CALL(cuMemFree, unused_too); });
+  }
+  // The kernel may use the block: the driver's answer is not documented.
+  GMB_CALL(cuCtxSetCurrent, primary);
+  const CUdeviceptr peers = Allocate(kLarge);
+  GMB_CALL(cuCtxSetCurrent, other);
+  static const auto enable = gmb::test::Find<decltype(&cuCtxEnablePeerAccess)>(
+      "cuCtxEnablePeerAccess", 11020);
+  const CUresult enabled = enable(primary, 0);
+  std::fprintf(stderr, "? peer access of a context of the same device: %d\n",
+               enabled);
+  if (enabled == CUDA_SUCCESS) {
+    const Kernel kernel(others_spin, others, peers);
+    GMB_CALL(cuCtxSetCurrent, primary);
+    Say("a free of what another context's kernel may use as a peer", true,
+        [&] { GMB_CALL(cuMemFree, peers); });
+    GMB_CALL(cuCtxSetCurrent, other);
   }
   std::printf("%d wrong\n", wrong);
   return wrong == 0 ? 0 : 1;

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "tests/gpu/driver_lookup.h"
+#include "tests/gpu/driver_call.h"
 
 // Whether what one thread does in the driver delays another thread's unmap, and
 // what else a lease's move is made of: map, access, unmap. It knows nothing of
@@ -37,22 +37,6 @@ using Milliseconds = std::chrono::duration<double, std::milli>;
 constexpr size_t kHandleBytes = size_t{64} << 20;
 constexpr size_t kHandles = 8;
 constexpr int kFunctions = 100;  // of the module: a tenth of a second and more
-
-template <typename Function>
-Function Find(const char* name, int version) {
-  return reinterpret_cast<Function>(gmb::test::FindInDriver(name, version));
-}
-void Must(CUresult result, const char* what) {
-  if (result == CUDA_SUCCESS) return;
-  std::fprintf(stderr, "gpu_unmap_delay: %s: %d\n", what, result);
-  std::exit(1);
-}
-// By the name without its version, as the CUDA runtime asks.
-#define MUST(name, ...)                                                 \
-  do {                                                                  \
-    static const auto function = Find<decltype(&(name))>(#name, 11020); \
-    Must(function(__VA_ARGS__), #name);                                 \
-  } while (false)
 
 double Since(Clock::time_point began) {
   return Milliseconds(Clock::now() - began).count();
@@ -90,27 +74,27 @@ class Mover {
     of.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
     access_.location = of.location;
     access_.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-    MUST(cuMemAddressReserve, &at_, kHandles * kHandleBytes, 0, 0, 0);
+    GMB_CALL(cuMemAddressReserve, &at_, kHandles * kHandleBytes, 0, 0, 0);
     for (size_t i = 0; i < kHandles; ++i) {
-      MUST(cuMemCreate, &handles_[i], kHandleBytes, &of, 0);
+      GMB_CALL(cuMemCreate, &handles_[i], kHandleBytes, &of, 0);
       Map(i, nullptr);
-      MUST(cuMemsetD32, Address(i), static_cast<unsigned>(i + 1),
-           kHandleBytes / 4);
+      GMB_CALL(cuMemsetD32, Address(i), static_cast<unsigned>(i + 1),
+               kHandleBytes / 4);
     }
-    MUST(cuCtxSynchronize);
+    GMB_CALL(cuCtxSynchronize);
   }
 
   // All of them, out and back.
   void Round(Moves* moves) {
     for (size_t i = 0; i < kHandles; ++i) {
       const auto began = Clock::now();
-      MUST(cuMemUnmap, Address(i), kHandleBytes);
+      GMB_CALL(cuMemUnmap, Address(i), kHandleBytes);
       moves->unmap.push_back(Since(began));
     }
     for (size_t i = 0; i < kHandles; ++i) {
       Map(i, moves);
       unsigned word = 0;
-      MUST(cuMemcpyDtoH, &word, Address(i) + kHandleBytes - 4, 4);
+      GMB_CALL(cuMemcpyDtoH, &word, Address(i) + kHandleBytes - 4, 4);
       if (word == i + 1) continue;
       std::fprintf(stderr, "gpu_unmap_delay: handle %zu has %u: WRONG\n", i,
                    word);
@@ -124,10 +108,10 @@ class Mover {
   }
   void Map(size_t i, Moves* moves) {
     auto began = Clock::now();
-    MUST(cuMemMap, Address(i), kHandleBytes, 0, handles_[i], 0);
+    GMB_CALL(cuMemMap, Address(i), kHandleBytes, 0, handles_[i], 0);
     const double map = Since(began);
     began = Clock::now();
-    MUST(cuMemSetAccess, Address(i), kHandleBytes, &access_, 1);
+    GMB_CALL(cuMemSetAccess, Address(i), kHandleBytes, &access_, 1);
     if (moves == nullptr) return;
     moves->access.push_back(Since(began));
     moves->map.push_back(map);
@@ -147,7 +131,7 @@ class Company {
 
   [[nodiscard]] const char* name() const { return name_; }
   void Work(CUcontext context, const std::atomic<bool>& over) {
-    MUST(cuCtxSetCurrent, context);
+    GMB_CALL(cuCtxSetCurrent, context);
     do {
       for (size_t i = 0; i < parts_.size(); ++i) {
         const auto began = Clock::now();
@@ -209,12 +193,12 @@ std::vector<Company> Companies(size_t bytes, const std::string& module_text) {
     CUlinkState state = nullptr;
     void* image = nullptr;
     size_t size = 0;
-    MUST(cuLinkCreate, 0, nullptr, nullptr, &state);
-    MUST(cuLinkAddData, state, CU_JIT_INPUT_PTX,
-         const_cast<char*>(module_text.c_str()), module_text.size() + 1, "m", 0,
-         nullptr, nullptr);
-    MUST(cuLinkComplete, state, &image, &size);
-    MUST(cuLinkDestroy, state);
+    GMB_CALL(cuLinkCreate, 0, nullptr, nullptr, &state);
+    GMB_CALL(cuLinkAddData, state, CU_JIT_INPUT_PTX,
+             const_cast<char*>(module_text.c_str()), module_text.size() + 1,
+             "m", 0, nullptr, nullptr);
+    GMB_CALL(cuLinkComplete, state, &image, &size);
+    GMB_CALL(cuLinkDestroy, state);
   };
   std::vector<Company> all;
   all.emplace_back("nobody", std::vector<Company::Part>{});
@@ -222,22 +206,23 @@ std::vector<Company> Companies(size_t bytes, const std::string& module_text) {
       "host registration",
       std::vector<Company::Part>{
           {"cuMemHostRegister",
-           [own, bytes] { MUST(cuMemHostRegister, own, bytes, 0); }},
-          {"cuMemHostUnregister", [own] { MUST(cuMemHostUnregister, own); }}});
+           [own, bytes] { GMB_CALL(cuMemHostRegister, own, bytes, 0); }},
+          {"cuMemHostUnregister",
+           [own] { GMB_CALL(cuMemHostUnregister, own); }}});
   all.emplace_back(
       "host allocation",
       std::vector<Company::Part>{
           {"cuMemHostAlloc",
-           [bytes] { MUST(cuMemHostAlloc, &allocated, bytes, 0); }},
-          {"cuMemFreeHost", [] { MUST(cuMemFreeHost, allocated); }}});
+           [bytes] { GMB_CALL(cuMemHostAlloc, &allocated, bytes, 0); }},
+          {"cuMemFreeHost", [] { GMB_CALL(cuMemFreeHost, allocated); }}});
   all.emplace_back(
       "module load",
       std::vector<Company::Part>{
           {"cuModuleLoadData",
            [&module_text] {
-             MUST(cuModuleLoadData, &loaded, module_text.c_str());
+             GMB_CALL(cuModuleLoadData, &loaded, module_text.c_str());
            }},
-          {"cuModuleUnload", [] { MUST(cuModuleUnload, loaded); }}});
+          {"cuModuleUnload", [] { GMB_CALL(cuModuleUnload, loaded); }}});
   all.emplace_back("link", std::vector<Company::Part>{{"cuLink", link}});
   return all;
 }
@@ -253,10 +238,10 @@ int main(int argc, char** argv) {
     return 2;
   }
   setenv("CUDA_CACHE_DISABLE", "1", 1);  // a module is compiled each time
-  MUST(cuInit, 0);
+  GMB_CALL(cuInit, 0);
   CUcontext context = nullptr;
-  MUST(cuDevicePrimaryCtxRetain, &context, 0);
-  MUST(cuCtxSetCurrent, context);
+  GMB_CALL(cuDevicePrimaryCtxRetain, &context, 0);
+  GMB_CALL(cuCtxSetCurrent, context);
   const std::string module_text = ModuleText();
   Mover mover;
   double alone = 0;  // the longest unmap without company

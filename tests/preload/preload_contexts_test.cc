@@ -10,6 +10,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
+constexpr char kInvalidValue[] = "1";
 constexpr char kInvalidContext[] = "201";
 constexpr char kAtWork[] = "600";  // CUDA_ERROR_NOT_READY
 
@@ -172,30 +173,49 @@ TEST_F(PreloadContextsTest, AFreeWaitsForThePrimaryContextToo) {
   }
 }
 
-TEST_F(PreloadContextsTest, AFreeWaitsForContextsThatTheProgramHasMade) {
+TEST_F(PreloadContextsTest, AFreeWaitsForTheContextThatItsMemoryIsOf) {
   EXPECT_THAT(
-      Run({.steps = {absl::StrCat("alloc x ", 8 * kMiB), "new-context 0",
+      Run({.steps = {"new-context 0", absl::StrCat("alloc x ", 8 * kMiB),
                      "add-stream", "work x 3", "device 0", "stream 3", "free x",
-                     "stream 3", "device 1", "new-context 1", "add-stream",
-                     "device 0", absl::StrCat("alloc x ", 8 * kMiB), "work x 4",
-                     "free x", "stream 4"}}),
-      ElementsAre("alloc x 0", "new-context 0 0", "add-stream  0", "work x 0",
+                     "stream 3"}}),
+      ElementsAre("new-context 0 0", "alloc x 0", "add-stream  0", "work x 0",
                   "device 0 0", absl::StrCat("stream 3 ", kAtWork), "free x 0",
-                  "stream 3 0", "device 1 0", "new-context 1 0",
-                  "add-stream  0", "device 0 0", "alloc x 0", "work x 0",
-                  "free x 0",
-                  // Another device's.
-                  absl::StrCat("stream 4 ", kAtWork), "end"));
+                  "stream 3 0", "end"));
+}
+
+// Its kernels cannot reach the memory, which the driver does not wait for either:
+// gpu_frees shows that.
+TEST_F(PreloadContextsTest, AFreeDoesNotWaitForAnotherContext) {
+  const std::string alloc = absl::StrCat("alloc x ", 8 * kMiB);
+  const std::string at_work = absl::StrCat("stream 3 ", kAtWork);
+  EXPECT_THAT(
+      Run({.steps = {alloc, "new-context 0", "add-stream",
+                     absl::StrCat("alloc y ", 8 * kMiB), "work y 3", "free x",
+                     "stream 3", "device 0", alloc, "free x", "stream 3"}}),
+      ElementsAre("alloc x 0", "new-context 0 0", "add-stream  0", "alloc y 0",
+                  "work y 0", "free x 0", at_work, "device 0 0", "alloc x 0",
+                  "free x 0", at_work, "end"));
+}
+
+// It is of no context: kernels of each may use it.
+TEST_F(PreloadContextsTest, AFreeOfAPoolsMemoryWaitsForAllContexts) {
+  EXPECT_THAT(
+      Run({.steps = {absl::StrCat("alloc-async x ", 8 * kMiB, " 1"),
+                     "new-context 0", "add-stream", "work x 3", "device 0",
+                     "stream 3", "free x", "stream 3"}}),
+      ElementsAre("alloc-async x 0", "new-context 0 0", "add-stream  0",
+                  "work x 0", "device 0 0", absl::StrCat("stream 3 ", kAtWork),
+                  "free x 0", "stream 3 0", "end"));
 }
 
 // A detach ends a context only where none is left that has attached it.
 TEST_F(PreloadContextsTest, AFreeWaitsForAContextThatIsStillAttached) {
   const std::string alloc = absl::StrCat("alloc x ", 8 * kMiB);
-  EXPECT_THAT(Run({.steps = {alloc, "new-context 0", "add-stream",
+  EXPECT_THAT(Run({.steps = {"new-context 0", alloc, "add-stream",
                              "attach-context", "detach-context", "work x 3",
                              "device 0", "stream 3", "free x", "stream 3",
                              "pop", "detach-context", alloc, "free x"}}),
-              ElementsAre("alloc x 0", "new-context 0 0", "add-stream  0",
+              ElementsAre("new-context 0 0", "alloc x 0", "add-stream  0",
                           "attach-context  0", "detach-context  0", "work x 0",
                           "device 0 0", absl::StrCat("stream 3 ", kAtWork),
                           "free x 0", "stream 3 0", "pop  0",
@@ -206,10 +226,10 @@ TEST_F(PreloadContextsTest, AFreeWaitsForAContextThatIsStillAttached) {
 TEST_F(PreloadContextsTest, AFreeDoesNotMindAnotherContextsFault) {
   const std::string alloc = absl::StrCat("alloc x ", 200 * kMiB);
   const std::string again = absl::StrCat("alloc y ", 220 * kMiB);
-  EXPECT_THAT(Run({.steps = {alloc, "new-context 0", "fault-here 700",
+  EXPECT_THAT(Run({.steps = {"new-context 0", alloc, "fault-here 700",
                              "device 0", "free x", again},
                    .run_options = {"--wait", "0s"}}),
-              ElementsAre("alloc x 0", "new-context 0 0", "fault-here 700",
+              ElementsAre("new-context 0 0", "alloc x 0", "fault-here 700",
                           "device 0 0", "free x 0", "alloc y 0", "end"));
   EXPECT_THAT(Run({.steps = {alloc, "new-context 0", "device 0",
                              "fault-here 700", "pop", "free x"}}),
@@ -218,13 +238,13 @@ TEST_F(PreloadContextsTest, AFreeDoesNotMindAnotherContextsFault) {
 }
 
 // It may still be at work.
-TEST_F(PreloadContextsTest, AFreeFailsWhereAnotherContextRefusesToBeWaitedFor) {
+TEST_F(PreloadContextsTest, AFreeFailsWhereItsContextRefusesToBeWaitedFor) {
   constexpr char kCaptures[] = "900";
   EXPECT_THAT(
-      Run({.steps = {absl::StrCat("alloc x ", 8 * kMiB), "new-context 0",
+      Run({.steps = {"new-context 0", absl::StrCat("alloc x ", 8 * kMiB),
                      absl::StrCat("fault-here ", kCaptures), "device 0",
                      "free x", "pop", "fault-here 0", "free x"}}),
-      ElementsAre("alloc x 0", "new-context 0 0",
+      ElementsAre("new-context 0 0", "alloc x 0",
                   absl::StrCat("fault-here ", kCaptures), "device 0 0",
                   absl::StrCat("free x ", kCaptures), "pop  0", "fault-here 0",
                   "free x 0", "end"));
@@ -237,8 +257,9 @@ TEST_F(PreloadContextsTest, AResetOfOneAtFaultLeavesAnotherDevicesCapture) {
                             "fault-here 700", "device 1", "begin-capture 3",
                             "reset 0", "free x", "end-capture 3"}),
       ElementsAre("alloc x 0", "fault-here 700", "device 1 0",
-                  "begin-capture 3 0", "reset 0 0", "free x 0",
-                  "end-capture 3 0", "end"));
+                  "begin-capture 3 0", "reset 0 0",
+                  absl::StrCat("free x ", kInvalidValue), "end-capture 3 0",
+                  "end"));
 }
 
 TEST_F(PreloadContextsTest, AResetOfOneAtFaultEndsItsOwnCapture) {
@@ -248,31 +269,84 @@ TEST_F(PreloadContextsTest, AResetOfOneAtFaultEndsItsOwnCapture) {
                      "free x", absl::StrCat("alloc y ", 220 * kMiB)},
            .run_options = {"--wait", "0s"}}),
       ElementsAre("alloc x 0", "begin-capture 1 0", "fault-here 700",
-                  "device 1 0", "reset 0 0", "device 0 0", "free x 0",
-                  "alloc y 0", "end"));
+                  "device 1 0", "reset 0 0", "device 0 0",
+                  absl::StrCat("free x ", kInvalidValue), "alloc y 0", "end"));
 }
 
 TEST_F(PreloadContextsTest, AResetOfOneAtFaultLeavesTheContextsThatWereMade) {
   EXPECT_THAT(
-      Run({.steps = {absl::StrCat("alloc x ", 8 * kMiB), "new-context 0",
+      Run({.steps = {"new-context 0", absl::StrCat("alloc x ", 8 * kMiB),
                      "add-stream", "work x 3", "device 0", "fault-here 700",
                      "device 1", "reset 0", "stream 3", "free x", "stream 3"}}),
-      ElementsAre("alloc x 0", "new-context 0 0", "add-stream  0", "work x 0",
+      ElementsAre("new-context 0 0", "alloc x 0", "add-stream  0", "work x 0",
                   "device 0 0", "fault-here 700", "device 1 0", "reset 0 0",
                   absl::StrCat("stream 3 ", kAtWork), "free x 0", "stream 3 0",
                   "end"));
 }
 
-TEST_F(PreloadContextsTest, AContextThatHasEndedIsNotWaitedFor) {
+// As the driver frees it: gpu_context_ends shows what ends with which context.
+TEST_F(PreloadContextsTest, MemoryEndsWithItsContext) {
+  const std::string alloc = absl::StrCat("alloc x ", 200 * kMiB);
+  const std::string small = "alloc s 4096";
+  const std::string again = absl::StrCat("alloc y ", 220 * kMiB);
+  for (const Words& ways : std::vector<Words>{
+           {"destroy-context"},
+           {"detach-context"},
+           {"attach-context", "detach-context", "detach-context"}}) {
+    Words steps = {"new-context 0", alloc, small};
+    steps.insert(steps.end(), ways.begin(), ways.end());
+    steps.insert(steps.end(), {"free x", "free s", again, "write y 4096"});
+    const Words lines = Run({.steps = steps, .run_options = {"--wait", "0s"}});
+    for (const std::string& line :
+         {absl::StrCat("free x ", kInvalidValue),
+          absl::StrCat("free s ", kInvalidValue), std::string("alloc y 0"),
+          std::string("write y 0"), std::string("end")}) {
+      EXPECT_THAT(lines, ::testing::Contains(line)) << ways.front();
+    }
+  }
+  EXPECT_THAT(Run({.steps = {alloc, small, "reset 0", "device 0", "free x",
+                             "free s", again, "write y 4096"},
+                   .run_options = {"--wait", "0s"}}),
+              ElementsAre("alloc x 0", "alloc s 0", "reset 0 0", "device 0 0",
+                          absl::StrCat("free x ", kInvalidValue),
+                          absl::StrCat("free s ", kInvalidValue), "alloc y 0",
+                          "write y 0", "end"));
+}
+
+TEST_F(PreloadContextsTest, OtherMemoryDoesNotEndWithAContext) {
+  const Words used = {"write p 4096", "write m 4096", "free p", "free m"};
+  const Words answers = {"write p 0", "write m 0", "free p 0", "free m 0",
+                         "end"};
+  Words steps = {
+      "new-context 0", absl::StrCat("alloc m ", 8 * kMiB),
+      "device 0",      absl::StrCat("alloc-async p ", 8 * kMiB, " 1"),
+      "reset 0",       "device 0"};
+  steps.insert(steps.end(), used.begin(), used.end());
+  Words lines = {"new-context 0 0", "alloc m 0", "device 0 0",
+                 "alloc-async p 0", "reset 0 0", "device 0 0"};
+  lines.insert(lines.end(), answers.begin(), answers.end());
+  EXPECT_EQ(Run({.steps = steps}), lines);
+
+  steps = {absl::StrCat("alloc m ", 8 * kMiB), "new-context 0", "add-stream",
+           absl::StrCat("alloc-async p ", 8 * kMiB, " 3"), "destroy-context"};
+  steps.insert(steps.end(), used.begin(), used.end());
+  lines = {"alloc m 0", "new-context 0 0", "add-stream  0", "alloc-async p 0",
+           "destroy-context  0"};
+  lines.insert(lines.end(), answers.begin(), answers.end());
+  EXPECT_EQ(Run({.steps = steps}), lines);
+}
+
+// It goes back as soon as nothing is captured any more, and waits for nobody.
+TEST_F(PreloadContextsTest, MemoryThatEndedDuringACaptureGoesBackAfterIt) {
   EXPECT_THAT(
-      Run({.steps = {absl::StrCat("alloc x ", 8 * kMiB),
-                     absl::StrCat("alloc y ", 8 * kMiB), "new-context 0",
-                     "destroy-context", "free x", "reset 0", "free y",
-                     "device 0", absl::StrCat("alloc z ", 8 * kMiB),
-                     "free z"}}),
-      ElementsAre("alloc x 0", "alloc y 0", "new-context 0 0",
-                  "destroy-context  0", "free x 0", "reset 0 0", "free y 0",
-                  "device 0 0", "alloc z 0", "free z 0", "end"));
+      Run({.steps = {"new-context 0", absl::StrCat("alloc x ", 200 * kMiB),
+                     "device 0", "begin-capture 1", "destroy-context",
+                     absl::StrCat("alloc y ", 220 * kMiB), "end-capture 1",
+                     absl::StrCat("alloc y ", 220 * kMiB)},
+           .run_options = {"--wait", "0s"}}),
+      ElementsAre("new-context 0 0", "alloc x 0", "device 0 0",
+                  "begin-capture 1 0", "destroy-context  0", "alloc y 2",
+                  "end-capture 1 0", "alloc y 0", "end"));
 }
 
 TEST_F(PreloadContextsTest, WhatACaptureHeldUpWaitsForAllContextsToo) {

@@ -232,10 +232,10 @@ TEST_F(PreloadGateTest, ACaptureBeginsOnceTheMemoryIsBack) {
 TEST_F(PreloadGateTest, ContextsThatEndAreNotWaitedFor) {
   const auto program =
       Start("program",
-            {.steps = {"new-context", absl::StrCat("alloc x ", kBytes), kPut,
+            {.steps = {absl::StrCat("alloc x ", kBytes), kPut, "new-context",
                        Await("destroy"), "destroy-context", Await("end"), kGet},
              .run_options = Soon()});
-  ASSERT_TRUE(program->AwaitOut("put x 0")) << program->Err();
+  ASSERT_TRUE(program->AwaitOut("new-context")) << program->Err();
   AwaitGate("a", v1::SessionInfo::GATE_PARKED);
   Touch("destroy");
   ASSERT_TRUE(program->AwaitOut("destroy-context")) << program->Err();
@@ -243,6 +243,25 @@ TEST_F(PreloadGateTest, ContextsThatEndAreNotWaitedFor) {
   Touch("end");
   EXPECT_EQ(program->AwaitExit(), 0) << program->Err();
   EXPECT_THAT(program->Out(), HasSubstr(kRight));
+}
+
+// Nobody has to be woken for that.
+TEST_F(PreloadGateTest, MemoryThatIsAwayEndsWithItsContext) {
+  const auto program =
+      Start("program",
+            {.steps = {"new-context", absl::StrCat("alloc x ", kBytes), kPut,
+                       Await("destroy"), "destroy-context", Await("end")},
+             .run_options = Soon()});
+  ASSERT_TRUE(program->AwaitOut("put x 0")) << program->Err();
+  AwaitGate("a", v1::SessionInfo::GATE_PARKED);
+  const auto other = TakeTheDevice("other-ends");
+  Touch("destroy");
+  ASSERT_TRUE(program->AwaitOut("destroy-context  0")) << program->Err();
+  EXPECT_TRUE(component::Await([&] { return Evicted() == 0; }));
+  Touch("end");
+  EXPECT_EQ(program->AwaitExit(), 0) << program->Err();
+  Touch("other-ends");
+  EXPECT_EQ(other->AwaitExit(), 0) << other->Err();
 }
 
 TEST_F(PreloadGateTest, TheCommandSaysThatTheProgramLends) {
