@@ -1,4 +1,5 @@
 // `gmb run`: libraries whose calls of the driver do not come to this one.
+#include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
 
@@ -8,18 +9,22 @@
 #include <string>
 #include <vector>
 
+#include "client/preload/find_symbol.h"
 #include "client/preload/gated.h"
 #include "client/preload/known_functions.h"
 #include "client/preload/loaded_library.h"
+#include "client/preload/own_libraries.h"
 #include "client/preload/past_the_gate.h"
 
 namespace gmb::preload {
 namespace {
 
-// A place where a library keeps the address of a gated function.
+// A place where a library keeps the address of a gated function, or of one that
+// looks functions up.
 struct Target {
   const void* const* at;
   size_t library;  // where its name is, in Looks::names
+  bool looks_up;
 };
 
 // A list of what is found while the loader's lock is held. Nothing is allocated
@@ -49,38 +54,59 @@ class Found {
 
 struct Looks {
   bool any = false;
+  bool lookups_are_ours = false;
   unsigned long long adds = 0;  // loaded, and unloaded, by then
   unsigned long long subs = 0;
   Found<Target> targets;
   Found<LoadedLibrary::Range> driver;
+  Found<LoadedLibrary::Range> loader;  // the C library, which looks up
   Found<char> names;  // of the targets' libraries, each with its end
   const Target* past_us = nullptr;
 
   void Clear() {
     targets.Clear();
     driver.Clear();
+    loader.Clear();
     names.Clear();
   }
   [[nodiscard]] bool complete() const {
-    return targets.complete() && driver.complete() && names.complete();
+    return targets.complete() && driver.complete() && loader.complete() &&
+           names.complete();
   }
   void MakeRoom() {
     targets.MakeRoom();
     driver.MakeRoom();
+    loader.MakeRoom();
     names.MakeRoom();
   }
 };
 
-bool IsDriver(const char* name) {
-  const char* const slash = std::strrchr(name, '/');
-  const char* const file = slash == nullptr ? name : slash + 1;
-  return std::strncmp(file, "libcuda.so", std::strlen("libcuda.so")) == 0;
+bool IsFile(const char* path, const char* begin) {
+  const char* const slash = std::strrchr(path, '/');
+  const char* const file = slash == nullptr ? path : slash + 1;
+  return std::strncmp(file, begin, std::strlen(begin)) == 0;
+}
+bool IsDriver(const char* path) { return IsFile(path, "libcuda.so"); }
+// Or its part of before 2.34.
+bool IsLoader(const char* path) {
+  return IsFile(path, "libc.so") || IsFile(path, "libdl.so");
 }
 
 // Whether its calls have to come here, if it is a function of the driver. One
 // that is not known would be behind a tripwire, had it been looked up.
 bool HasToComeHere(const char* name) {
   return IsNameOfDriver(name) && (IsGatedName(name) || !IsKnownSymbol(name));
+}
+
+// The CUDA runtime, which libraries have in them, looks up all that it calls.
+bool LooksUp(const char* name) {
+  return std::strcmp(name, "dlsym") == 0 || std::strcmp(name, "dlvsym") == 0;
+}
+
+// Whether lookups come here at all: not where this code is without its dlsym.
+bool AreLookupsOurs() {
+  return RealSymbol(RTLD_DEFAULT, "dlsym") !=
+         reinterpret_cast<void*>(RealDlsym());
 }
 
 // With the loader's lock.
@@ -94,16 +120,24 @@ int ReadLibrary(dl_phdr_info* info, size_t /*size*/, void* data) {
         [&](LoadedLibrary::Range segment) { looks->driver.Add(&segment, 1); });
     return 0;
   }
+  if (IsLoader(info->dlpi_name)) {
+    library.ForEachSegment(
+        [&](LoadedLibrary::Range segment) { looks->loader.Add(&segment, 1); });
+    return 0;
+  }
+  const bool may_look_up =
+      !looks->lookups_are_ours || OwnLibraries::Has(info->dlpi_addr);
   bool named = false;
   size_t name = 0;
   library.ForEachKeptAddress([&](const char* symbol, const void* const* at) {
-    if (!HasToComeHere(symbol)) return;
+    const bool looks_up = LooksUp(symbol);
+    if (looks_up ? may_look_up : !HasToComeHere(symbol)) return;
     if (!named) {
       name = looks->names.size();
       looks->names.Add(info->dlpi_name, std::strlen(info->dlpi_name) + 1);
       named = true;
     }
-    const Target target{at, name};
+    const Target target{at, name, looks_up};
     looks->targets.Add(&target, 1);
   });
   return 0;
@@ -113,7 +147,8 @@ void ReadTargets(Looks* looks) {
   for (const Target& target : looks->targets) {
     const auto value = reinterpret_cast<uint64_t>(
         __atomic_load_n(target.at, __ATOMIC_RELAXED));
-    for (const LoadedLibrary::Range& range : looks->driver) {
+    for (const LoadedLibrary::Range& range :
+         target.looks_up ? looks->loader : looks->driver) {
       if (value >= range.start && value < range.end) looks->past_us = &target;
     }
   }
@@ -133,13 +168,16 @@ int ReadIfSame(dl_phdr_info* library, size_t /*size*/, void* data) {
 std::string WhyOf(const Looks& looks) {
   const char* const name = looks.names.begin() + looks.past_us->library;
   return std::string(*name == '\0' ? "the program" : name) +
-         " calls the driver past the library of `gmb run`";
+         (looks.past_us->looks_up ? " looks functions up"
+                                  : " calls the driver") +
+         " past the library of `gmb run`";
 }
 
 }  // namespace
 
 const char* BoundPastUs() {
   static Looks& looks = *new Looks;
+  if (!looks.any) looks.lookups_are_ours = AreLookupsOurs();
   // Another library may come between the two, and there may be no room yet; then
   // once more.
   for (int tries = 0; tries < 4 && looks.past_us == nullptr; ++tries) {

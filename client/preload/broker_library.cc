@@ -7,6 +7,7 @@
 #include <string>
 
 #include "client/preload/find_symbol.h"
+#include "client/preload/own_libraries.h"
 #include "client/preload/process_life.h"
 #include "client/preload/say.h"
 
@@ -62,6 +63,7 @@ void* OpenOwnCopy(const std::string& beside) {
 }
 
 void* Open() {
+  const OwnLibraries they_are_ours;
   const std::string beside = FolderOfThisLibrary();
   void* library = OpenOwnCopy(beside);
   if (library == nullptr) library = dlopen((beside + kFile).c_str(), kHow);

@@ -162,7 +162,7 @@ CUresult Contexts::SynchronizeAll(CUdevice device, CUcontext current) {
       return result;
     }
   }
-  for (const CUcontext context : CreatedOn(device)) {
+  for (CUcontext context : CreatedOn(device)) {
     if (context == current) continue;
     const CUresult result = SynchronizeIn(context);
     if (MayBeAtWork(result)) return result;

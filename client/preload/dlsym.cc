@@ -1,14 +1,17 @@
 // Where `gmb run` steps in: a program that looks up a function of the driver
 // gets ours, so that its allocations become leases.
 #include <dlfcn.h>
+#include <link.h>
 
 #include <array>
+#include <cstdint>
 #include <cstring>
 
 #include "client/preload/entry_points.h"
 #include "client/preload/find_symbol.h"
 #include "client/preload/gated.h"
 #include "client/preload/known_functions.h"
+#include "client/preload/loaded_library.h"
 #include "client/preload/program_gate.h"
 #include "client/preload/ranks.h"
 
@@ -145,6 +148,36 @@ void* OfDriver(const char* name) {
   return found;
 }
 
+// Which of two comes first in the loader's list of libraries.
+struct Order {
+  uint64_t one;
+  uint64_t other;
+  bool one_is_first;
+};
+
+int FindFirst(dl_phdr_info* info, size_t /*size*/, void* data) {
+  auto* const order = static_cast<Order*>(data);
+  int found = 0;
+  gmb::preload::LoadedLibrary(*info).ForEachSegment(
+      [&](gmb::preload::LoadedLibrary::Range segment) {
+        for (const uint64_t code : {order->one, order->other}) {
+          if (code < segment.start || code >= segment.end) continue;
+          order->one_is_first = code == order->one;
+          found = 1;
+        }
+      });
+  return found;
+}
+
+// Whether the caller's RTLD_NEXT does not find this library.
+bool IsBehindUs(void* caller) {
+  Order order{.one = reinterpret_cast<uint64_t>(kOfNccl.data()),
+              .other = reinterpret_cast<uint64_t>(caller),
+              .one_is_first = false};
+  dl_iterate_phdr(FindFirst, &order);
+  return order.one_is_first;
+}
+
 // For a name that is none of ours: what to give for it. Null: what the C library
 // gives.
 void* IfUnknown(const Lookup& lookup, void* caller) {
@@ -182,9 +215,15 @@ void* gmb_preload_replacement(void* library, const char* name,
   void* const ours = Ours(name);
   if (ours == nullptr) return IfUnknown(lookup, caller);
   if (IsDriver(caller)) return nullptr;
-  // A function that is not there is not there with us either. Lookups behind
-  // the caller (RTLD_NEXT) find the driver's, behind this library.
-  if (library == RTLD_NEXT) return nullptr;
+  // A function that is not there is not there with us either. What comes next
+  // (RTLD_NEXT) after a library behind this one is the driver's.
+  if (library == RTLD_NEXT) {
+    if (IsBehindUs(caller) && OfDriver(name) != nullptr) {
+      gmb::preload::ProgramGate::NeverPark(
+          "it looked a function up past the library of `gmb run`");
+    }
+    return nullptr;
+  }
   void* const its = RealOf(lookup);
   if (its == nullptr) return nullptr;
   gmb::preload::NoteRealOfNccl(name, its, ours);

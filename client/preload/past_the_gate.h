@@ -22,10 +22,11 @@ namespace gmb::preload {
 // anyway. `fds` is a folder of links, this process's open files.
 [[nodiscard]] const char* OpenToOtherDevices(const char* fds = "/proc/self/fd");
 
-// A library whose calls of gated functions go to the driver: it was opened with
-// RTLD_DEEPBIND, say. Reads the relocations of the libraries that were loaded
-// since the last look, and then their targets. Not thread-safe; null for ever
-// for what cannot be read.
+// A library whose calls of gated functions go to the driver, or whose lookups go
+// to the C library and may find them there: it was opened with RTLD_DEEPBIND,
+// say. Reads the relocations of the libraries that were loaded since the last
+// look, and then their targets. Not thread-safe; null for ever for what cannot
+// be read.
 [[nodiscard]] const char* BoundPastUs();
 
 // The result of looks that could not be taken: the process is not parked now,

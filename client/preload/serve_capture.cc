@@ -91,7 +91,7 @@ CUresult DestroyStream(CUstream stream, End end) {
                       driver.cuStreamIsCapturing(stream, &status);
                       if (status == CU_STREAM_CAPTURE_STATUS_NONE)
                         return end(driver);
-                      const CUcontext context = PlaceOf(driver, stream).context;
+                      CUcontext context = PlaceOf(driver, stream).context;
                       const CUresult result = end(driver);
                       if (result == CUDA_SUCCESS)
                         TheMemory(driver).captures().Ended(stream, context);

@@ -67,5 +67,55 @@ INSTANTIATE_TEST_SUITE_P(Dynamic, PreloadPastUsTest, ::testing::Bool(),
                            return test.param ? "ReadOnly" : "Relocated";
                          });
 
+// A library that calls nothing of the driver by its name, but looks all up.
+class PreloadLooksUpTest : public PreloadGateTest {
+ protected:
+  // With its memory parked it opens a library, which looks the driver up.
+  [[nodiscard]] std::unique_ptr<Program> Open(const std::string& step) const {
+    auto program =
+        Start("program",
+              {.steps = {absl::StrCat("alloc x ", kBytes),
+                         absl::StrCat("put x ", kBytes, " 3"), Await("open"),
+                         step, Await("end"), absl::StrCat("get x ", kBytes)},
+               .run_options = Soon()});
+    EXPECT_TRUE(program->AwaitOut("put x 0")) << program->Err();
+    AwaitGate("a", v1::SessionInfo::GATE_PARKED);
+    Touch("open");
+    const std::string opened = step.substr(0, step.find(' ')) + " 0\n";
+    EXPECT_TRUE(program->AwaitOut(opened)) << program->Out();
+    return program;
+  }
+  void End(Program* program) const {
+    Touch("end");
+    EXPECT_EQ(program->AwaitExit(), 0) << program->Err();
+    EXPECT_THAT(program->Out(),
+                HasSubstr(absl::StrCat("get x 0 ", 3 * kBytes)));
+  }
+};
+
+TEST_F(PreloadLooksUpTest, ALibraryInAScopeOfItsOwnIsNamed) {
+  const auto program = Open("deepbind " LOOKS_UP_PAST_US);
+  ExpectNothingToTake();
+  AwaitGate("a", v1::SessionInfo::GATE_OFF);
+  EXPECT_THAT(Gmb({"why", "a"}).out,
+              HasSubstr("libgmb_looks_up_past_us.so looks functions up past"));
+  End(program.get());
+}
+
+TEST_F(PreloadLooksUpTest, OneThatTakesWhatComesNextIsNeverParked) {
+  const auto program = Open("open " LOOKS_NEXT);
+  ExpectNothingToTake();
+  AwaitGate("a", v1::SessionInfo::GATE_OFF);
+  EXPECT_THAT(Gmb({"why", "a"}).out, HasSubstr("it looked a function up past"));
+  End(program.get());
+}
+
+TEST_F(PreloadLooksUpTest, OneThatIsOpenedAsUsualIsLent) {
+  const auto program = Open("open " LOOKS_UP_PAST_US);
+  AwaitGate("a", v1::SessionInfo::GATE_PARKED);
+  TakeTheDeviceForAWhile("other-ends");
+  End(program.get());
+}
+
 }  // namespace
 }  // namespace gmb::component

@@ -339,11 +339,14 @@ class Program {
           InitRank(static_cast<int>(Number(words[1])), id == 0 ? '*' : id));
     } else if (words[0] == "refuse-membarrier") {
       std::printf("refuse-membarrier %d\n", RefuseMembarrier() ? 1 : 0);
-    } else if (words[0] == "deepbind") {  // LIBRARY: calls what it exports
-      void* const library = dlopen(words[1].c_str(), RTLD_NOW | RTLD_DEEPBIND);
+    } else if (words[0] == "deepbind" || words[0] == "open") {
+      // LIBRARY: calls what it exports
+      void* const library =
+          dlopen(words[1].c_str(),
+                 RTLD_NOW | (words[0] == "open" ? 0 : RTLD_DEEPBIND));
       const auto call = reinterpret_cast<int (*)()>(
           library == nullptr ? nullptr : dlsym(library, "CallTheDriver"));
-      std::printf("deepbind %d\n", call == nullptr ? -1 : call());
+      std::printf("%s %d\n", words[0].c_str(), call == nullptr ? -1 : call());
     } else if (words[0] == "exit") {
       std::exit(static_cast<int>(Number(words[1])));
     } else if (words[0] == "environment") {
