@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that docs/restart.md says what becomes of each part of the state.
+"""Checks that docs/handover.md says what becomes of each part of the state.
 
     tools/check_restart.py [--root DIR] [--list]
 
@@ -16,7 +16,7 @@ import pathlib
 import re
 import sys
 
-PAGE = "docs/restart.md"
+PAGE = "docs/handover.md"
 ROOTS = ("State",)
 # Where records are, and templates that only hold another type.
 PLACES = ("broker/machine/*.h", "broker/hostpool/*.h", "quota/engine_state.h", "quota/leases.h",

@@ -26,7 +26,7 @@
 namespace gmb::broker {
 
 // The parts that a broker with a keeper has and one without has not: its
-// keeper, its journal, and what the last broker has left (docs/restart.md).
+// keeper, its journal, and what the last broker has left (docs/handover.md).
 //
 // In this order: Open, then the devices and the host pool take what was left,
 // BeginJournal, then the core adopts, the inheritance's DropTheRest, Watch, and

@@ -13,7 +13,7 @@
 #include "absl/strings/string_view.h"
 
 // The journal's bytes: what a broker writes down, and its successor reads
-// (docs/restart.md). Pure: this file knows memory, and no files.
+// (docs/handover.md). Pure: this file knows memory, and no files.
 //
 //   0     JournalHeader, written once
 //   2048  the number of the last commit: one 64-bit store makes all of a

@@ -13,7 +13,7 @@
 #include "broker/machine/slab.h"
 #include "ipc/gate_page.h"
 
-// The things that a broker takes over from the one before it (docs/restart.md).
+// The things that a broker takes over from the last one (docs/handover.md).
 namespace gmb::broker {
 
 // A session whose connection was kept.

@@ -14,7 +14,7 @@
 #include "device/hostpool/host_extent.h"
 #include "gmb/v1/session.pb.h"
 
-// The promises of the machine, as a successor needs them (docs/restart.md).
+// The promises of the machine, as a successor needs them (docs/handover.md).
 // Tenants are named, and devices are UUIDs: ids of those are each broker's own.
 namespace gmb::broker {
 

@@ -12,7 +12,7 @@ namespace gmb::keeper {
 
 // The protocol between a keeper and its broker, or a command: one frame a
 // packet of a Unix SEQPACKET socket, each question with one answer, one
-// question at a time. docs/restart.md has the whole of it. Pure.
+// question at a time. docs/handover.md has the whole of it. Pure.
 
 // The versions that this release speaks.
 inline constexpr uint16_t kOldestVersion = 1;

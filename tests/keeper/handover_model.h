@@ -15,7 +15,7 @@
 // has it, and releases it. The choice of whom the keeper serves, and of when it
 // gives all back, is that of the functions that the product uses
 // (keeper/claim.h, life.h); the order of the broker's steps is that of
-// docs/restart.md.
+// docs/handover.md.
 namespace gmb::keeper::model {
 
 inline constexpr int kBrokers = 3;

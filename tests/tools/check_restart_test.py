@@ -1,4 +1,4 @@
-"""The check of docs/restart.md must fail for a field without a row and a row without a field."""
+"""The check of docs/handover.md must fail for a field without a row and a row without a field."""
 
 import contextlib
 import io
@@ -38,7 +38,7 @@ class SessionTable {
   Fate fate_{Fate::kLive};
 };
 """
-PAGE = """# Restart
+PAGE = """# Handover
 ### `State`
 | field | fate | how | what a client notices |
 | --- | --- | --- | --- |

@@ -1,5 +1,5 @@
 // The use that a broker that takes over makes of each part that it is given
-// (docs/restart.md): debts, leases that nobody uses, records that are in hand.
+// (docs/handover.md): debts, leases that nobody uses, records that are in hand.
 #include <chrono>
 #include <cstdint>
 #include <functional>

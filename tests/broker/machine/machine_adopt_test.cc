@@ -1,4 +1,4 @@
-// A broker takes over from one that died (docs/restart.md): what goes on, what
+// A broker takes over from one that died (docs/handover.md): what goes on, what
 // is said again, and what is done about records that do not fit together. Any
 // instant of a death is tried by machine_property_test.
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Moves that were under way when the broker died (docs/restart.md): the next
+// Moves that were under way when the broker died (docs/handover.md): the next
 // one begins them anew, and the contents are where they were true.
 #include <algorithm>
 #include <chrono>

@@ -1,5 +1,5 @@
 // The record of a session, a lease and a pool, in each state that they can be
-// in (docs/restart.md).
+// in (docs/handover.md).
 #include "broker/machine/record_of.h"
 
 #include <chrono>
