@@ -47,8 +47,9 @@ std::vector<PoolPart> PartsOf(const v1::PoolStatus& pool) {
        Tone::kPlain, "▚", '~'},
       {"unreturned", pool.unreturned_bytes(),
        "given back but still held by a client", Tone::kWarning, "▞", '!'},
-      {"missing", pool.missing_bytes(), "given back and lost to others",
-       Tone::kBad, "×", 'x'},
+      {"missing", pool.missing_bytes(),
+       "taken past the broker, or kept by deleted tenants", Tone::kBad, "×",
+       'x'},
   };
 }
 
