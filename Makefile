@@ -11,7 +11,7 @@ help:
 	@echo 'make build            build/bin/gmbd and build/bin/gmb'
 	@echo 'make install          build and install to PREFIX ($(PREFIX)); DESTDIR is honoured'
 	@echo 'make format           format the sources in place'
-	@echo 'make lint             format, layering, prose, links, scripts, Python and clang-tidy, changing nothing'
+	@echo 'make lint             format, layering, owners, prose, links, scripts, Python and clang-tidy, changing nothing'
 	@echo 'make clean            remove build/'
 	@echo
 	@echo 'Missing packages are named, then installed, by tools/install-dependencies.'

@@ -21,7 +21,9 @@ constexpr char kAbout[] =
 constexpr char kExamples[] = R"(
 Examples:
   gmbd --device host:4GiB --socket-dir /tmp/gmb --state-dir /tmp/gmb-state
-      try it without a GPU; everybody on this machine needs a tenant: see below
+      try it without a GPU; then make a tenant and be it, in another shell:
+      gmb --socket-dir /tmp/gmb tenant set a --limit 50%
+      gmb --socket-dir /tmp/gmb hold --tenant a --bytes 64MiB
   gmbd --device cuda:0 --pool 90% --config /etc/gmb/gmb.yaml
       own 90% of the first GPU, for the tenants in the file
   gmbd --config /etc/gmb/gmb.yaml --check

@@ -60,12 +60,6 @@ class FaultyAllocator final : public Allocator {
     thief_ = pid;
   }
 
-  // Sets what the driver says of other processes.
-  void SetProcesses(std::vector<ProcessUsage> users) {
-    const base::MutexLock lock(&mutex_);
-    users_ = std::move(users);
-  }
-
   // Calls so far, failed ones included.
   [[nodiscard]] uint64_t calls(Op op) const {
     const base::MutexLock lock(&mutex_);
