@@ -215,8 +215,8 @@ void* gmb_preload_replacement(void* library, const char* name,
   void* const ours = Ours(name);
   if (ours == nullptr) return IfUnknown(lookup, caller);
   if (IsDriver(caller)) return nullptr;
-  // A function that is not there is not there with us either. What comes next
-  // (RTLD_NEXT) after a library behind this one is the driver's.
+  // A function that is not there is not there with us either. RTLD_NEXT means
+  // the driver's for a library behind this one.
   if (library == RTLD_NEXT) {
     if (IsBehindUs(caller) && OfDriver(name) != nullptr) {
       gmb::preload::ProgramGate::NeverPark(
