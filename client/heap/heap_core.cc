@@ -74,15 +74,25 @@ absl::Status HeapCore::Free(void* address, std::optional<void*> stream) {
   if (block == nullptr) return NotLive(arena_, address);
   ++counts_.frees;
   void* const on = stream.value_or(block->share->stream);
-  if (block->recorded) return FreeRecorded(block, on);
+  if (block->recorded || IsFreedOutside(*block, on))
+    return FreeWithUsers(block, on);
   arena_.Free(block, on);
   news_.Tell(arena_.sums().empty_bytes);
   return absl::OkStatus();
 }
 
-absl::Status HeapCore::FreeRecorded(Block* block, void* stream) {
+// A copy of a graph's output, say. The graphs of a pool are launched in order,
+// but the next one waits for no stream that is in none of them.
+bool HeapCore::IsFreedOutside(const Block& block, void* stream) const {
+  const PoolId pool = block.chunk->pool;
+  return pool != kGeneral && stream != block.share->stream &&
+         captures_.Of(stream).pool != pool;
+}
+
+absl::Status HeapCore::FreeWithUsers(Block* block, void* stream) {
   std::vector<void*> users = recorded_[block];
   std::erase(users, stream);  // its order is that of the free
+  if (IsFreedOutside(*block, stream)) users.push_back(stream);
   absl::Status held;
   if (users.empty()) {
     arena_.Free(block, stream);

@@ -76,7 +76,9 @@ class HeapCore {
 
   void* Take(uint64_t bytes, void* stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void CapturesEnded() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  absl::Status FreeRecorded(Block* block, void* stream)
+  [[nodiscard]] bool IsFreedOutside(const Block& block, void* stream) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status FreeWithUsers(Block* block, void* stream)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void FreeAmidCaptures(Block* block, void* stream, std::vector<void*> users)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -175,9 +175,12 @@ class HeapCoreGraphsTest : public HeapCoreTest {
     End(7);
     return block;
   }
-  // It is in use until `stream` is done, and no event is made before.
-  void ExpectHeldFor(uintptr_t stream, void* block) {
-    EXPECT_EQ(streams_->records(), 1);
+  void FreeOn(void* block, uintptr_t stream) {
+    EXPECT_EQ(heap_->Free(block, StreamNumber(stream)), absl::OkStatus());
+  }
+  // It is in use until `stream` is done, and no event was made before.
+  void ExpectHeldFor(uintptr_t stream, void* block, int records = 0) {
+    EXPECT_EQ(streams_->records(), records + 1);
     EXPECT_EQ(heap_->statistics().held_bytes, 8 * kMiB);
     EXPECT_EQ(GetInACapture(), nullptr) << "a stream may still read it";
     streams_->FinishAll(StreamNumber(stream));
@@ -214,6 +217,42 @@ TEST_F(HeapCoreGraphsTest, AnOutputFreedInALaterCaptureWaitsForItsReaders) {
   End(1);
   End(2);
   ExpectHeldFor(2, output);
+}
+
+TEST_F(HeapCoreGraphsTest, AnOutputFreedOnTheStreamOfItsReaderWaitsForIt) {
+  for (const bool recorded : {false, true}) {
+    SCOPED_TRACE(recorded);
+    const int records = streams_->records();
+    Begin(1);
+    void* const output = Get(8 * kMiB, 1);
+    End(1);
+    if (recorded) Record(output, 2);
+    FreeOn(output, 2);  // it copies the output
+    ExpectHeldFor(2, output, records);
+  }
+}
+
+TEST_F(HeapCoreGraphsTest, AReadersFreeAmidALaterCaptureIsWaitedForAfterIt) {
+  Begin(1);
+  void* const output = Get(8 * kMiB, 1);
+  End(1);
+  Begin(1);
+  FreeOn(output, 2);
+  EXPECT_EQ(streams_->records(), 0);
+  End(1);
+  ExpectHeldFor(2, output);
+}
+
+TEST_F(HeapCoreGraphsTest, AnotherStreamOfTheCaptureFreesInTheOrderOfTheGraph) {
+  Begin(1);
+  Begin(2);
+  void* const block = Get(8 * kMiB, 1);
+  FreeOn(block, 2);
+  EXPECT_EQ(Get(8 * kMiB, 2), block);
+  Free(block);
+  End(1);
+  End(2);
+  EXPECT_EQ(streams_->records(), 0);
 }
 
 TEST_F(HeapCoreGraphsTest, AReaderOutsideOfTheCaptureIsWaitedFor) {
