@@ -66,6 +66,7 @@ void ReadWaiting(const Given& given, Options* options) {
 }  // namespace
 
 absl::Duration WaitFromC(int64_t wait_ms) {
+  if (wait_ms == GMB_WAIT_NONE) return absl::ZeroDuration();
   return wait_ms < 0 ? absl::InfiniteDuration() : absl::Milliseconds(wait_ms);
 }
 
@@ -146,11 +147,7 @@ absl::StatusOr<HeapOptions> FromC(const gmb_heap_options* given) {
     options.least_growth_bytes = read.least_growth_bytes;
   if (read.most_growth_bytes > 0)
     options.most_growth_bytes = read.most_growth_bytes;
-  if (read.wait_ms == GMB_WAIT_NONE) {
-    options.wait = absl::ZeroDuration();
-  } else if (read.wait_ms != 0) {
-    options.wait = WaitFromC(read.wait_ms);
-  }
+  if (read.wait_ms != 0) options.wait = WaitFromC(read.wait_ms);
   GMB_ASSIGN_OR_RETURN(options.contents, ContentsFromC(read.contents));
   options.trim = read.keep_empty == 0;
   for (size_t i = 0; i < read.access_from_count; ++i) {

@@ -47,7 +47,8 @@ absl::StatusOr<Options> ReadOptions(const Options* given, size_t first_size) {
   return options;
 }
 
-// Below 0 (GMB_WAIT_LONGEST): as long as may be.
+// GMB_WAIT_NONE: not at all. Otherwise below 0 (GMB_WAIT_LONGEST): as long as
+// may be.
 [[nodiscard]] absl::Duration WaitFromC(int64_t wait_ms);
 [[nodiscard]] absl::StatusOr<ClientOptions> FromC(
     const gmb_client_options* given);

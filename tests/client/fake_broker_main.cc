@@ -15,10 +15,16 @@
 #include <stdexcept>
 #include <string>
 
+#include "google/protobuf/duration.pb.h"
 #include "ipc/gate_control.h"
+#include "proto/error_status.h"
 #include "tests/client/fake_broker.h"
 
 namespace {
+
+google::protobuf::Duration WaitOf(const gmb::v1::ClientMessage& asked) {
+  return asked.has_acquire() ? asked.acquire().wait() : asked.attach().wait();
+}
 
 int Serve(const char* dir) {
   gmb::test::FakeBroker broker(dir);
@@ -54,6 +60,17 @@ int Serve(const char* dir) {
         }
         broker.Serve(asked);
       });
+    } else if (word == "refuse-waits") {
+      broker.OnMessage([&broker](const gmb::v1::ClientMessage& asked) {
+        if (WaitOf(asked).seconds() > 0 || WaitOf(asked).nanos() > 0) {
+          broker.Refuse(asked, gmb::proto::MakeError(gmb::v1::BAD_REQUEST,
+                                                     "it would wait"));
+        } else {
+          broker.Serve(asked);
+        }
+      });
+    } else if (word == "serve") {
+      broker.OnMessage(nullptr);
     } else if (word == "silence") {
       broker.OnMessage([](const gmb::v1::ClientMessage&) {});
     } else if (word == "hangup") {

@@ -292,6 +292,28 @@ static void TestShared(void) {
   gmb_client_close(client);
 }
 
+/* As with 0: what may wait takes memory from others. */
+static void TestWaitNone(void) {
+  gmb_client* client = Connect();
+  gmb_acquire_options options;
+  gmb_acquire_options_init(&options, sizeof(options));
+  options.wait_ms = 1;
+  gmb_lease* lease = NULL;
+  Tell("refuse-waits");
+  CHECK_FAILS(gmb_acquire(client, MIB, &options, &lease),
+              GMB_CODE_INVALID_ARGUMENT, GMB_REASON_BAD_REQUEST);
+  options.wait_ms = GMB_WAIT_NONE;
+  CHECK_OK(gmb_acquire(client, MIB, &options, &lease));
+  CHECK_OK(gmb_lease_release(lease));
+  gmb_attach_options how;
+  gmb_attach_options_init(&how, sizeof(how));
+  how.wait_ms = GMB_WAIT_NONE;
+  CHECK_OK(gmb_attach(client, "weights", &how, &lease));
+  CHECK_OK(gmb_lease_release(lease));
+  Tell("serve");
+  gmb_client_close(client);
+}
+
 static void TestRefusal(void) {
   gmb_client* client = Connect();
   gmb_lease* lease = NULL;
@@ -370,6 +392,12 @@ static void TestGate(void) {
   CHECK_FAILS(gmb_leave(client), GMB_CODE_FAILED_PRECONDITION, GMB_REASON_NONE);
   Tell("close");
   CHECK_FAILS(gmb_enter(client, 0), GMB_CODE_DEADLINE_EXCEEDED,
+              GMB_REASON_NONE);
+  CHECK_FAILS(gmb_enter(client, GMB_WAIT_NONE), GMB_CODE_DEADLINE_EXCEEDED,
+              GMB_REASON_NONE);
+  CHECK_FAILS(gmb_enter_capture(client, GMB_WAIT_NONE),
+              GMB_CODE_DEADLINE_EXCEEDED, GMB_REASON_NONE);
+  CHECK_FAILS(gmb_gate_off(client, GMB_WAIT_NONE), GMB_CODE_DEADLINE_EXCEEDED,
               GMB_REASON_NONE);
   CHECK_OK(gmb_enter(client, GMB_WAIT_LONGEST));
   CHECK_OK(gmb_leave(client));
@@ -573,6 +601,7 @@ int main(int argc, char** argv) {
   TestGate();
   TestHeap();
   TestForkedChild();
+  TestWaitNone();
   TestCancelAndHangUp();
   fclose(to_broker);
   int status = 1;
