@@ -81,11 +81,17 @@ absl::Status GateSwitch::TurnOn(absl::Duration park_after,
         "older of the two, or leave the gate off");
   }
   base::MutexLock lock(&mu_);
-  const bool was_on = gate_.on();
-  group_ = group;
+  const std::string old_group = std::exchange(group_, group);
+  if (gate_.on()) {
+    // It goes on as before if the broker does not agree.
+    absl::Status agreed = calls_.Ask(SetGate(true)).status();
+    if (agreed.ok()) return gate_.TurnOn(park_after);
+    group_ = old_group;
+    return agreed;
+  }
   GMB_RETURN_IF_ERROR(gate_.TurnOn(park_after));
   absl::Status told = calls_.Ask(SetGate(true)).status();
-  if (told.ok() || was_on) return told;
+  if (told.ok()) return told;
   // The broker takes nothing before it has agreed, so this need not wait.
   gate_.TurnOff(calls_.answer_timeout()).IgnoreError();
   if (!GetErrorDetail(told).has_value()) {

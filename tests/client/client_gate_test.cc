@@ -65,6 +65,28 @@ TEST_F(ClientGateTest, ARefusedGateIsOffAgain) {
   EXPECT_EQ(Word().scopes(), 1U);
 }
 
+TEST_F(ClientGateTest, AGateThatWasOnStaysOnAsItWas) {
+  StartBroker();
+  const auto client = ConnectOrDie(ImpatientOptions());
+  GateOptions first = AtOnce();
+  first.group = "a";
+  ASSERT_TRUE(InTime([&] { return client->TurnGateOn(first); }).ok());
+  On(ClientMessage::kSetGate, [this](const ClientMessage& message) {
+    broker().Refuse(message, proto::MakeError(v1::BAD_STATE, "another group"));
+  });
+  const GateOptions other{.park_after = absl::Hours(1), .group = "b"};
+  const absl::Status refused =
+      InTime([&] { return client->TurnGateOn(other); });
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+  EXPECT_TRUE(client->Enter(kWait).ok());
+  EXPECT_TRUE(AwaitState(GateState::kParked)) << "as soon as before";
+  On(ClientMessage::kSetGate, [](const ClientMessage&) {});
+  EXPECT_TRUE(absl::IsDeadlineExceeded(client->TurnGateOff(kWait)));
+  ASSERT_TRUE(broker().WaitUntil(
+      [&] { return broker().messages().back().set_gate().on(); }));
+  EXPECT_EQ(broker().messages().back().set_gate().group(), "a");
+}
+
 TEST_F(ClientGateTest, AGateThatTheBrokerDoesNotAnswerForIsOffAtBothSides) {
   StartBroker();
   const auto client = ConnectOrDie(ImpatientOptions());
