@@ -12,15 +12,16 @@
 
 namespace gmb::internal {
 
-// The memory of one chunk; goes back when it is destroyed.
+// The memory of one chunk; goes back when it is destroyed, without a wait for
+// the owner's answer.
 class ChunkMemory {
  public:
   virtual ~ChunkMemory() = default;
 
   [[nodiscard]] virtual void* data() const = 0;
   [[nodiscard]] virtual uint64_t size_bytes() const = 0;
-  // Goes back now, and the owner knows when this returns. Waits until the
-  // device has done what was submitted to it.
+  // Goes back now, and the owner knows when this returns, also of what was
+  // destroyed before. Waits until the device has done what was submitted to it.
   [[nodiscard]] virtual absl::Status Release() = 0;
 };
 

@@ -45,12 +45,14 @@ uint64_t Less(uint64_t asked, const absl::Status& refusal) {
   return std::min(asked / 2, asked - deficit);
 }
 
-uint64_t GiveBack(const std::vector<HeapChunks::Memory>& memory) {
+// The broker answers in order: once it has for the last one it has all of them
+// back. A failure shows there, as unreturned bytes.
+uint64_t GiveBack(std::vector<HeapChunks::Memory> memory) {
   uint64_t sum = 0;
-  for (const HeapChunks::Memory& one : memory) {
-    sum += one->size_bytes();
-    // A failure shows at the broker, as unreturned bytes.
-    one->Release().IgnoreError();
+  while (!memory.empty()) {
+    sum += memory.back()->size_bytes();
+    if (memory.size() == 1) memory.back()->Release().IgnoreError();
+    memory.pop_back();
   }
   return sum;
 }
@@ -211,7 +213,7 @@ uint64_t HeapCore::ReleaseEmpty(uint64_t bytes) {
     empty = chunks_.TakeEmpty(bytes);
     news_.Tell(arena_.sums().empty_bytes);
   }
-  return GiveBack(empty);
+  return GiveBack(std::move(empty));
 }
 
 void HeapCore::ReturnAhead() {

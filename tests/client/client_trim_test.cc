@@ -4,10 +4,12 @@
 #include <mutex>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "gmb/client.h"
+#include "gmb/heap.h"
 #include "tests/client/client_gate_fixture.h"
 
 namespace gmb {
@@ -197,6 +199,41 @@ TEST_F(ClientTrimTest, LeasesThatOutliveTheClientAnswerAsIfThereWasNoHandler) {
   client.reset();
   Trim(1, 1, 60);
   EXPECT_TRUE(AwaitAnswers(1, "."));
+}
+
+TEST_F(ClientTrimTest, AHeapWaitsForOneAnswerHoweverManyLeasesItGivesBack) {
+  constexpr int kLeases = 3;
+  StartBroker();
+  const auto client = ConnectOrDie();
+  HeapOptions options;
+  options.least_growth_bytes = options.most_growth_bytes = 2 * kMiB;
+  options.trim = false;
+  const auto heap = *Heap::Create(client.get(), options);
+  std::vector<void*> blocks;
+  for (int i = 0; i < kLeases; ++i)
+    blocks.push_back(*heap->Allocate(2 * kMiB, nullptr));
+  for (void* block : blocks) ASSERT_TRUE(heap->Free(block).ok());
+  ASSERT_EQ(heap->statistics().leases, uint64_t{kLeases});
+
+  std::mutex mu;  // the broker's thread, and this one
+  std::vector<ClientMessage> unanswered;
+  On(ClientMessage::kRelease, [&](const ClientMessage& message) {
+    const std::lock_guard<std::mutex> lock(mu);
+    unanswered.push_back(message);
+  });
+  std::atomic<uint64_t> given = 0;
+  std::thread trimming([&] { given = heap->Trim(~uint64_t{0}); });
+  EXPECT_TRUE(broker().WaitUntil([&] {
+    return broker().Count(ClientMessage::kRelease) == kLeases;
+  })) << "before the first was answered";
+  broker().OnMessage(nullptr);
+  {
+    const std::lock_guard<std::mutex> lock(mu);
+    for (const ClientMessage& message : unanswered) broker().Serve(message);
+  }
+  trimming.join();
+  EXPECT_EQ(given, kLeases * 2 * kMiB);
+  EXPECT_EQ(broker().leases(), 0);
 }
 
 TEST_F(ClientTrimTest, TheBrokerIsToldWhatCouldBeTrimmed) {
