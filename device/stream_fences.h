@@ -20,17 +20,22 @@ class StreamFence {
   [[nodiscard]] virtual absl::Status Wait() = 0;
 };
 
-// Makes fences in the streams of one device. A stream is what the device's
-// programs call it: a CUstream (cudaStream_t), null for the legacy default
-// stream; on `host` any value. Thread-safe. Must not be called while a stream
-// of the device is captured.
+// Makes fences in the streams that use one device's memory. A stream is what
+// the device's programs call it: a CUstream (cudaStream_t), of any context and
+// of other devices too, null for the device's legacy default stream; on `host`
+// any value. Thread-safe. Must not be called while a stream of the device is
+// captured.
 class StreamFences {
  public:
   virtual ~StreamFences() = default;
 
-  // INVALID_ARGUMENT when this is no stream of the device.
+  // INVALID_ARGUMENT when this is no stream. The stream's context outlives the
+  // fence.
   [[nodiscard]] virtual absl::StatusOr<std::unique_ptr<StreamFence>> Record(
       void* stream) = 0;
+  // Waits until all work has ended that this process has submitted to the
+  // device in its primary context.
+  [[nodiscard]] virtual absl::Status WaitForAll() = 0;
 };
 
 }  // namespace gmb::device

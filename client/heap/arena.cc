@@ -103,7 +103,11 @@ void Arena::DissolvePool(PoolId pool) {
       Share* const to = from->anyone ? shares_.Anyone(kGeneral)
                                      : shares_.Of(kGeneral, from->stream);
       block->share = to;
-      if (IsUsed(block)) continue;
+      if (IsUsed(block)) {
+        --from->used;
+        ++to->used;
+        continue;
+      }
       from->free.Remove(block);
       block->marks = to->marks;
       if (!to->anyone) to->freed_since_mark = true;
@@ -138,6 +142,7 @@ Block* Arena::Allocate(uint64_t bytes, void* stream, PoolId pool) {
   if (best == nullptr) return nullptr;
   Block* const block = Cut(best, bytes);
   block->share = own;
+  ++own->used;
   block->state = Block::State::kLive;
   CountUsed(block->chunk, 1);
   live_.Insert(block);
@@ -206,6 +211,7 @@ void Arena::PutBack(Block* block, Share* share) {
     sums_.held_bytes -= block->bytes;
   }
   CountUsed(block->chunk, -1);
+  --block->share->used;
   block->state = Block::State::kFree;
   block->recorded = false;
   block->share = share;
@@ -279,6 +285,7 @@ void Arena::SettleShare(Share* share, uint64_t mark) {
     block->state = Block::State::kHeld;
     sums_.held_bytes += block->bytes;
     CountUsed(block->chunk, 1);
+    ++share->used;
     PutBack(block, anyone);
   }
 }

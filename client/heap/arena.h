@@ -94,6 +94,9 @@ class Arena {
   // Nor is any of the stream's, in all pools but kGeneral: nothing was freed on
   // it since its work ended.
   void SettleStream(void* stream);
+  // No mark is on the stream, and none of its memory is left to settle: nothing
+  // is kept of it but what its blocks, if it has any, need.
+  void ForgetStream(void* stream) { shares_.Forget(stream); }
 
   struct Sums {
     uint64_t chunk_bytes = 0;

@@ -1,4 +1,5 @@
 // The arena's invariants, for tests.
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -36,6 +37,7 @@ std::string Arena::FaultOf(const Chunk& chunk) const {
 std::string Arena::Fault() const {
   Sums sums;
   std::map<const Share*, uint64_t> free_bytes;
+  std::map<const Share*, size_t> used;
   for (const auto& [address, chunk] : chunks_) {
     if (std::string fault = FaultOf(*chunk); !fault.empty()) return fault;
     ++sums.chunks;
@@ -44,6 +46,7 @@ std::string Arena::Fault() const {
       sums.empty_bytes += chunk->bytes;
     for (const Block* block = chunk->first; block != nullptr;
          block = block->after) {
+      if (block->state != Block::State::kFree) ++used[block->share];
       if (block->state == Block::State::kLive) {
         sums.live_bytes += block->bytes;
         ++sums.live_blocks;
@@ -65,10 +68,12 @@ std::string Arena::Fault() const {
   const auto wrong = [&](const Share& share) {
     uint64_t indexed = 0;
     share.free.ForEach([&](const Block* block) { indexed += block->bytes; });
-    return indexed != free_bytes[&share] || indexed != share.free.bytes();
+    return indexed != free_bytes[&share] || indexed != share.free.bytes() ||
+           share.used != used[&share];
   };
   for (const auto& [key, share] : shares_.of_streams()) {
-    if (wrong(*share)) return "a stream's free blocks are not all indexed";
+    if (wrong(*share))
+      return "a stream's blocks are not all indexed or counted";
   }
   for (const auto& [pool, share] : shares_.of_anyone()) {
     if (wrong(*share)) return "anyone's free blocks are not all indexed";

@@ -83,20 +83,25 @@ void FenceLedger::Forget(void* stream) {
   }
 }
 
+bool FenceLedger::HasMarkOn(void* stream) const {
+  return std::any_of(
+      marks_.begin(), marks_.end(),
+      [stream](const MarkInStream& mark) { return mark.stream == stream; });
+}
+
 void FenceLedger::Poll() {
   marks_.remove_if([&](const MarkInStream& mark) {
     if (!Reached(mark.fence)) return false;
     arena_->Reached(mark.stream, mark.mark);
     return true;
   });
-  held_.remove_if([&](const Held& held) {
-    if (!held.unrecorded.empty() ||
-        !std::all_of(held.fences.begin(), held.fences.end(), Reached)) {
-      return false;
-    }
-    Free(held);
-    return true;
-  });
+  for (auto held = held_.begin(); held != held_.end();) {
+    const auto it = held++;
+    std::erase_if(it->fences, Reached);
+    if (!it->unrecorded.empty() || !it->fences.empty()) continue;
+    Free(*it);
+    held_.erase(it);
+  }
 }
 
 std::vector<FenceLedger::Fence> FenceLedger::Open() const {

@@ -42,8 +42,11 @@ class FenceLedger {
   void FreeDeferred(PoolId pool);
   // The stream has done all, and does not exist any more.
   void Forget(void* stream);
+  // Whether Poll has a mark on it yet to see reached.
+  [[nodiscard]] bool HasMarkOn(void* stream) const;
 
-  // Gives the arena the blocks whose fences have been reached.
+  // Gives the arena the blocks whose fences have been reached, and destroys the
+  // fences: those of a stream that has done all do not outlive it.
   void Poll();
   // The fences that Poll has not seen reached.
   [[nodiscard]] std::vector<Fence> Open() const;

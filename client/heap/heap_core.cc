@@ -139,22 +139,32 @@ absl::Status HeapCore::RecordStream(void* address, void* stream) {
 absl::Status HeapCore::DetachStream(void* stream) {
   GMB_RETURN_IF_ERROR(fork_guard_.Check());
   base::MutexLock quiet(&quiet_mu_);
-  FenceLedger::Fence fence;
+  absl::StatusOr<FenceLedger::Fence> fence;
+  uint64_t mark = 0;
   {
     BriefLock lock(&mu_);
     if (captures_.Any()) {
       return absl::FailedPreconditionError(
           "gmb: a capture is under way: detach streams before or after it");
     }
-    GMB_ASSIGN_OR_RETURN(fence, ledger_.MarkStream(stream));
+    fence = ledger_.MarkStream(stream);
+    if (!fence.ok()) mark = arena_.Mark(stream);
   }
-  GMB_RETURN_IF_ERROR(fence->Wait());
+  // All of the device does for a stream that the driver takes no event in.
+  GMB_RETURN_IF_ERROR(fence.ok() ? (*fence)->Wait() : fences_->WaitForAll());
   BriefLock lock(&mu_);
-  ledger_.Poll();
+  arena_.Reached(stream, mark);
+  ForgetStream(stream);
+  return absl::OkStatus();
+}
+
+void HeapCore::ForgetStream(void* stream) {
   ledger_.Forget(stream);
+  ledger_.Poll();
   arena_.SettleStream(stream);
   for (auto& [block, users] : recorded_) std::erase(users, stream);
-  return absl::OkStatus();
+  // Another thread may have put a mark on it meanwhile.
+  if (!ledger_.HasMarkOn(stream)) arena_.ForgetStream(stream);
 }
 
 HeapStatistics HeapCore::statistics() const {
@@ -174,6 +184,11 @@ HeapStatistics HeapCore::statistics() const {
   statistics.blocks = sums.live_blocks;
   statistics.leases = sums.chunks;
   return statistics;
+}
+
+size_t HeapCore::known_streams() const {
+  BriefLock lock(&mu_);
+  return arena_.shares().of_streams().size();
 }
 
 absl::Status HeapCore::BeginCapture(PoolId pool, void* stream) {

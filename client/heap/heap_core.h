@@ -69,6 +69,8 @@ class HeapCore {
   void ClosePool(PoolId pool);
 
   [[nodiscard]] const ForkGuard& fork_guard() const { return fork_guard_; }
+  // Streams of all pools that something is kept of: for tests.
+  [[nodiscard]] size_t known_streams() const;
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -82,6 +84,8 @@ class HeapCore {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void FreeAmidCaptures(Block* block, void* stream, std::vector<void*> users)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Its work has ended.
+  void ForgetStream(void* stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // Beyond what is free at once: heap_growth.cc.
   absl::StatusOr<void*> AllocateSlowly(uint64_t bytes, void* stream);

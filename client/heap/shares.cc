@@ -36,6 +36,14 @@ void Shares::EndPool(PoolId pool) {
   of_anyone_.erase(pool);
 }
 
+void Shares::Forget(void* stream) {
+  last_ = nullptr;
+  std::erase_if(of_streams_, [stream](const auto& entry) {
+    const Share& share = *entry.second;
+    return share.stream == stream && share.used == 0 && share.free.count() == 0;
+  });
+}
+
 std::vector<void*> Shares::StreamsToMark(std::optional<void*> except) const {
   std::vector<void*> streams;
   for (const auto& [key, share] : of_streams_) {

@@ -1,6 +1,7 @@
 #ifndef GMB_CLIENT_HEAP_SHARES_H_
 #define GMB_CLIENT_HEAP_SHARES_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -26,12 +27,13 @@ struct Share {
   // mark number n is done with when the stream has reached that mark.
   uint64_t marks = 0;
   bool freed_since_mark = false;
+  size_t used = 0;  // live and held blocks that were allocated for the stream
   FreeIndex free;
 };
 
 // The shares of all pools: each stream's, and anyone's. They come about when
-// they are asked for, and stay until their pool ends. Not thread-safe. May
-// throw bad_alloc, and is as before then.
+// they are asked for, and stay until their pool ends, or their stream. Not
+// thread-safe. May throw bad_alloc, and is as before then.
 class Shares {
  public:
   using OfStreams = std::map<std::pair<PoolId, void*>, std::unique_ptr<Share>>;
@@ -51,6 +53,8 @@ class Shares {
   }
   // The pool has no block any more.
   void EndPool(PoolId pool);
+  // Those of the stream that no block is of are no more.
+  void Forget(void* stream);
 
   // Streams other than `except` with free blocks of kGeneral that no mark is
   // behind of.

@@ -17,8 +17,11 @@ absl::StatusOr<std::shared_ptr<const CudaContext>> CudaContext::Retain(
 CudaContext::~CudaContext() { driver_->cuDevicePrimaryCtxRelease_v2(device_); }
 
 ScopedContext::ScopedContext(const CudaContext& context)
-    : driver_(context.driver()),
-      status_(GMB_CUDA(driver_, cuCtxPushCurrent_v2, context.context_)) {}
+    : ScopedContext(context.driver(), context.context_) {}
+
+ScopedContext::ScopedContext(const CudaDriver& driver, CUcontext context)
+    : driver_(driver),
+      status_(GMB_CUDA(driver_, cuCtxPushCurrent_v2, context)) {}
 
 ScopedContext::~ScopedContext() {
   CUcontext popped = nullptr;

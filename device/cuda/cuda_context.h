@@ -40,6 +40,8 @@ class CudaContext {
 class ScopedContext {
  public:
   explicit ScopedContext(const CudaContext& context);
+  // One that is not ours, and outlives it.
+  ScopedContext(const CudaDriver& driver, CUcontext context);
   ScopedContext(const ScopedContext&) = delete;
   ScopedContext& operator=(const ScopedContext&) = delete;
   ~ScopedContext();

@@ -30,6 +30,7 @@ namespace gmb::device {
   F(cuStreamCreate)                         \
   F(cuStreamDestroy_v2)                     \
   F(cuStreamSynchronize)                    \
+  F(cuStreamGetCtx)                         \
   F(cuEventCreate)                          \
   F(cuEventDestroy_v2)                      \
   F(cuEventRecord)                          \

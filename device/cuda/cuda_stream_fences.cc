@@ -58,11 +58,18 @@ class CudaStreamFences::Events {
 
 class CudaStreamFences::Fence final : public StreamFence {
  public:
-  Fence(std::shared_ptr<Events> events, CUevent event)
-      : events_(std::move(events)), event_(event) {}
+  // `kept`: the event is one of `events`, and not of another context.
+  Fence(std::shared_ptr<Events> events, CUevent event, bool kept)
+      : events_(std::move(events)), event_(event), kept_(kept) {}
   Fence(const Fence&) = delete;
   Fence& operator=(const Fence&) = delete;
-  ~Fence() override { events_->Return(event_); }
+  ~Fence() override {
+    if (kept_) {
+      events_->Return(event_);
+    } else {
+      events_->driver().cuEventDestroy_v2(event_);
+    }
+  }
 
   absl::StatusOr<bool> Reached() override {
     const ScopedContext scope(events_->context());
@@ -81,7 +88,8 @@ class CudaStreamFences::Fence final : public StreamFence {
 
  private:
   const std::shared_ptr<Events> events_;
-  CUevent event_;
+  const CUevent event_;
+  const bool kept_;
 };
 
 CudaStreamFences::CudaStreamFences(std::shared_ptr<const CudaContext> context)
@@ -93,10 +101,35 @@ absl::StatusOr<std::unique_ptr<StreamFence>> CudaStreamFences::Record(
   const ScopedContext scope(events_->context());
   GMB_RETURN_IF_ERROR(scope.status());
   GMB_ASSIGN_OR_RETURN(CUevent event, events_->Take());
-  auto fence = std::make_unique<Fence>(events_, event);
-  GMB_RETURN_IF_ERROR(GMB_CUDA(events_->driver(), cuEventRecord, event,
-                               static_cast<CUstream>(stream)));
+  auto fence = std::make_unique<Fence>(events_, event, true);
+  const CudaDriver& driver = events_->driver();
+  const auto name = static_cast<CUstream>(stream);
+  const CUresult result = driver.cuEventRecord(event, name);
+  // The driver records an event in a stream of the event's own context only.
+  if (result == CUDA_ERROR_INVALID_HANDLE) return RecordInItsContext(name);
+  GMB_RETURN_IF_ERROR(driver.Check(result, "cuEventRecord"));
   return fence;
+}
+
+absl::StatusOr<std::unique_ptr<StreamFence>>
+CudaStreamFences::RecordInItsContext(CUstream stream) {
+  const CudaDriver& driver = events_->driver();
+  CUcontext of_stream = nullptr;
+  GMB_RETURN_IF_ERROR(GMB_CUDA(driver, cuStreamGetCtx, stream, &of_stream));
+  const ScopedContext scope(driver, of_stream);
+  GMB_RETURN_IF_ERROR(scope.status());
+  CUevent event = nullptr;
+  GMB_RETURN_IF_ERROR(
+      GMB_CUDA(driver, cuEventCreate, &event, CU_EVENT_DISABLE_TIMING));
+  auto fence = std::make_unique<Fence>(events_, event, false);
+  GMB_RETURN_IF_ERROR(GMB_CUDA(driver, cuEventRecord, event, stream));
+  return fence;
+}
+
+absl::Status CudaStreamFences::WaitForAll() {
+  const ScopedContext scope(events_->context());
+  GMB_RETURN_IF_ERROR(scope.status());
+  return GMB_CUDA(events_->driver(), cuCtxSynchronize);
 }
 
 }  // namespace gmb::device

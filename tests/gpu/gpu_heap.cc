@@ -50,6 +50,8 @@ struct Functions {
   decltype(&::cuGraphLaunch) launch;
   decltype(&::cuGraphExecDestroy) destroy_exec;
   decltype(&::cuGraphDestroy) destroy_graph;
+  CUresult (*create_context)(CUcontext*, unsigned, CUdevice);
+  decltype(&::cuCtxDestroy) destroy_context;
 };
 
 template <typename Function>
@@ -69,7 +71,9 @@ bool Load(Functions* f) {
          Find(library, "cuGraphInstantiateWithFlags", &f->instantiate) &&
          Find(library, "cuGraphLaunch", &f->launch) &&
          Find(library, "cuGraphExecDestroy", &f->destroy_exec) &&
-         Find(library, "cuGraphDestroy", &f->destroy_graph);
+         Find(library, "cuGraphDestroy", &f->destroy_graph) &&
+         Find(library, "cuCtxCreate_v2", &f->create_context) &&
+         Find(library, "cuCtxDestroy_v2", &f->destroy_context);
 }
 
 class Trial {
@@ -90,6 +94,7 @@ class Trial {
   void AnotherStream();
   void Recorded();
   void Detached();
+  void OtherContext();
   void Captured();
   void Streams();
 
@@ -199,6 +204,27 @@ void Trial::Detached() {
   Free(other);
 }
 
+// The driver takes no event of the heap's context in its streams.
+void Trial::OtherContext() {
+  CUcontext context = nullptr;
+  CUdevice device = 0;
+  driver_.cuDeviceGet(&device, 0);
+  Check("another context is made",
+        f_.create_context(&context, 0, device) == CUDA_SUCCESS);
+  CUstream stream = nullptr;
+  driver_.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
+  void* const block = Get(kChunk, streams_[0]);
+  Check("a stream of another context is recorded",
+        heap_.RecordStream(block, stream).ok());
+  Block busy(f_, stream);
+  Free(block);
+  Check("the block is held for it", heap_.statistics().held_bytes == kChunk);
+  busy.Open();
+  Check("it is detached", heap_.DetachStream(stream).ok());
+  Check("the block comes back", heap_.statistics().held_bytes == 0);
+  f_.destroy_context(context);
+}
+
 CUgraph Trial::Capture(GraphPool& pool, void** output) {
   CUgraph graph = nullptr;
   Check("the pool begins", pool.Begin(streams_[0]).ok());
@@ -297,6 +323,7 @@ int Run(const std::string& socket_dir) {
   trial.AnotherStream();
   trial.Recorded();
   trial.Detached();
+  trial.OtherContext();
   trial.Streams();
   trial.Captured();
   return failed;

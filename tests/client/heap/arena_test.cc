@@ -138,6 +138,35 @@ TEST_F(ArenaTest, APoolIsForItsOwnAndIsEverybodysWhenItIsDissolved) {
   Free(block, 1);
 }
 
+TEST_F(ArenaTest, AStreamIsForgottenWhenNoBlockIsOfIt) {
+  arena_.AddChunk(1, kBase, 4 * kMiB);
+  const auto known = [&] { return arena_.shares().of_streams().size(); };
+  Block* const block = Allocate(2 * kMiB, 1);
+  arena_.ForgetStream(StreamNumber(1));
+  EXPECT_EQ(known(), 1U) << "a live block was allocated for it";
+  arena_.Hold(block);
+  arena_.ForgetStream(StreamNumber(1));
+  EXPECT_EQ(known(), 1U) << "and is held";
+  Free(block, 1);
+  arena_.ForgetStream(StreamNumber(1));
+  EXPECT_EQ(known(), 1U) << "and is free for it alone";
+  arena_.Reached(StreamNumber(1), arena_.Mark(StreamNumber(1)));
+  arena_.ForgetStream(StreamNumber(1));
+  EXPECT_EQ(known(), 0U);
+  EXPECT_NE(Allocate(4 * kMiB, 2), nullptr);
+}
+
+TEST_F(ArenaTest, ABlockOfADissolvedPoolIsCountedForItsStream) {
+  arena_.AddChunk(1, kBase, 4 * kMiB, 7);
+  Block* const block = Allocate(2 * kMiB, 1, 7);
+  arena_.DissolvePool(7);
+  EXPECT_EQ(arena_.Fault(), "");
+  arena_.ForgetStream(StreamNumber(1));
+  arena_.FreeForAnyone(block);
+  arena_.ForgetStream(StreamNumber(1));
+  EXPECT_TRUE(arena_.shares().of_streams().empty());
+}
+
 // The owner of a unit of 512 bytes, as the rules of gmb/heap.h say it.
 struct Unit {
   bool used = false;

@@ -33,11 +33,30 @@ class TestStreams final : public device::StreamFences {
     ++state_->records;
     if (state_->broken == stream)
       return absl::InvalidArgumentError("no such stream");
+    ++state_->fences[stream];
     return std::make_unique<Fence>(state_, stream, ++state_->submitted[stream]);
+  }
+  // As if all of them got there meanwhile.
+  absl::Status WaitForAll() override {
+    base::MutexLock lock(&state_->mu);
+    if (!state_->fault.ok()) return state_->fault;
+    state_->done = state_->submitted;
+    return absl::OkStatus();
   }
   void FinishAll(void* stream) {
     base::MutexLock lock(&state_->mu);
     state_->done[stream] = state_->submitted[stream];
+  }
+  // The device has met one: nothing can be waited for.
+  void Fault(absl::Status why) {
+    base::MutexLock lock(&state_->mu);
+    state_->fault = std::move(why);
+  }
+  // Those in the stream that are there.
+  int fences(void* stream) const {
+    base::MutexLock lock(&state_->mu);
+    const auto found = state_->fences.find(stream);
+    return found == state_->fences.end() ? 0 : found->second;
   }
   void Break(void* stream) {
     base::MutexLock lock(&state_->mu);
@@ -60,11 +79,19 @@ class TestStreams final : public device::StreamFences {
     std::optional<void*> broken ABSL_GUARDED_BY(mu);
     int records ABSL_GUARDED_BY(mu) = 0;
     int waits ABSL_GUARDED_BY(mu) = 0;
+    std::map<void*, int> fences ABSL_GUARDED_BY(mu);
+    absl::Status fault ABSL_GUARDED_BY(mu);
   };
   class Fence final : public device::StreamFence {
    public:
     Fence(std::shared_ptr<State> state, void* stream, int point)
         : state_(std::move(state)), stream_(stream), point_(point) {}
+    ~Fence() override {
+      base::MutexLock lock(&state_->mu);
+      --state_->fences[stream_];
+    }
+    Fence(const Fence&) = delete;
+    Fence& operator=(const Fence&) = delete;
     absl::StatusOr<bool> Reached() override {
       base::MutexLock lock(&state_->mu);
       return state_->done[stream_] >= point_;

@@ -235,15 +235,6 @@ TEST_F(HeapCoreTest, ARecordedBlockComesBackWhenAllOfItsStreamsGotThere) {
   EXPECT_EQ(Get(64 * kMiB, 1), block);
 }
 
-TEST_F(HeapCoreTest, ABlockWhoseStreamIsGoneIsReportedAndNeverUsedAgain) {
-  void* const block = Get(64 * kMiB, 1);
-  EXPECT_EQ(heap_->RecordStream(block, StreamNumber(9)), absl::OkStatus());
-  streams_->Break(StreamNumber(9));
-  EXPECT_TRUE(absl::IsInvalidArgument(heap_->Free(block, std::nullopt)));
-  EXPECT_NE(Get(64 * kMiB, 1), block);
-  EXPECT_EQ(heap_->Trim(~uint64_t{0}), 0U);
-}
-
 TEST_F(HeapCoreTest, ForeignAndFreedAddressesAreReportedAndHarmless) {
   int foreign = 0;
   void* const block = Get(4096);
@@ -260,32 +251,6 @@ TEST_F(HeapCoreTest, ForeignAndFreedAddressesAreReportedAndHarmless) {
   EXPECT_EQ(heap_->statistics().allocated_bytes, 0U);
   EXPECT_EQ(Get(4096), block);
   EXPECT_NE(Get(4096), block);
-}
-
-TEST_F(HeapCoreTest, ADetachedStreamsMemoryIsEverybodysAndItIsNotAskedAgain) {
-  LimitTo(64 * kMiB);
-  void* const block = Get(32 * kMiB, 1);
-  void* const recorded = Get(32 * kMiB, 2);
-  EXPECT_EQ(heap_->RecordStream(recorded, StreamNumber(1)), absl::OkStatus());
-  Free(block);
-  EXPECT_EQ(heap_->DetachStream(StreamNumber(1)), absl::OkStatus());
-  streams_->Break(StreamNumber(1));
-  EXPECT_EQ(Get(32 * kMiB, 3), block);
-  Free(recorded);
-  EXPECT_EQ(Get(32 * kMiB, 2), recorded);
-}
-
-TEST_F(HeapCoreTest, WhatIsHeldForADetachedStreamBecomesEverybodys) {
-  LimitTo(64 * kMiB);
-  void* const block = Get(32 * kMiB, 1);
-  void* const other = Get(32 * kMiB, 3);
-  EXPECT_EQ(heap_->RecordStream(block, StreamNumber(2)), absl::OkStatus());
-  Free(block);
-  EXPECT_EQ(heap_->DetachStream(StreamNumber(1)), absl::OkStatus());
-  streams_->Break(StreamNumber(1));  // it is destroyed
-  streams_->FinishAll(StreamNumber(2));
-  EXPECT_EQ(Get(32 * kMiB, 4), block);
-  Free(other);
 }
 
 TEST_F(HeapCoreTest, TrimGivesBackWhatIsEmptyAndNoMoreThanIsAskedFor) {
