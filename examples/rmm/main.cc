@@ -45,8 +45,13 @@ int main(int argc, char** argv) {
     } catch (const rmm::out_of_memory& refusal) {
       std::printf("refused, as it should be: %s\n", refusal.what());
     }
+    // What is freed on that stream is waited for: the heap cannot name it.
+    rmm::device_uvector<int> moved(numbers.size(), on);
+    moved.set_stream(rmm::cuda_stream_per_thread);
+    moved.release();
     // The vector goes first, and what it freed is done with before the stream.
     vector.release();
+    std::printf("blocks: %lu\n", (*heap)->statistics().blocks);
     if (absl::Status detached = (*heap)->DetachStream(stream.value());
         !detached.ok()) {
       std::fprintf(stderr, "%s\n", detached.ToString().c_str());

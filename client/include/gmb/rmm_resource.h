@@ -9,6 +9,8 @@
 //
 // Header-only; needs RMM's headers and is included by nothing of ours.
 
+#include <cuda_runtime_api.h>
+
 #include <cstddef>
 #include <cuda/memory_resource>
 #include <cuda/stream_ref>
@@ -42,10 +44,15 @@ class RmmResource {
     throw rmm::bad_alloc(message);
   }
 
-  // An address that is not the heap's is left alone.
+  // An address that is not the heap's is left alone. cudaStreamPerThread, which
+  // the heap refuses, is waited for; after an error of that the block is kept.
   void deallocate(cuda::stream_ref stream, void* address, std::size_t /*bytes*/,
                   std::size_t /*alignment*/ = kAlignment) noexcept {
-    heap_->Free(address, stream.get()).IgnoreError();
+    if (stream.get() != cudaStreamPerThread) {
+      heap_->Free(address, stream.get()).IgnoreError();
+    } else if (cudaStreamSynchronize(stream.get()) == cudaSuccess) {
+      heap_->Free(address).IgnoreError();
+    }
   }
 
   // The same in the order of the legacy default stream, which follows and is

@@ -1,0 +1,86 @@
+// The heap as a resource of RMM, compiled against stand-ins of RMM's and CUDA's
+// headers: what it asks of the runtime and of the heap. examples/rmm is the same
+// against RMM itself.
+#include "gmb/rmm_resource.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <vector>
+
+#include "tests/client/client_fixture.h"
+
+namespace {
+
+struct Runtime {
+  std::vector<cudaStream_t> synchronized;
+  cudaError_t answer = cudaSuccess;
+};
+Runtime runtime;
+
+}  // namespace
+
+// NOLINTNEXTLINE(readability-identifier-naming): the runtime's name
+extern "C" cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  runtime.synchronized.push_back(stream);
+  return runtime.answer;
+}
+
+namespace gmb {
+namespace {
+
+class RmmResourceTest : public test::ClientTest {
+ protected:
+  RmmResourceTest() {
+    runtime = Runtime();
+    StartBroker();
+    client_ = ConnectOrDie();
+    HeapOptions options;
+    options.least_growth_bytes = options.most_growth_bytes = 8 * kMiB;
+    options.trim = false;
+    heap_ = *Heap::Create(client_.get(), options);
+  }
+
+  std::unique_ptr<Client> client_;
+  std::unique_ptr<Heap> heap_;
+  int named_ = 0;
+  const cuda::stream_ref stream_{reinterpret_cast<cudaStream_t>(&named_)};
+  const cuda::stream_ref per_thread_{cudaStreamPerThread};
+};
+
+TEST_F(RmmResourceTest, ABlockIsFreedInTheOrderOfItsStream) {
+  RmmResource resource(heap_.get());
+  void* const block = resource.allocate(stream_, kMiB);
+  resource.deallocate(stream_, block, kMiB);
+  EXPECT_EQ(heap_->statistics().blocks, 0U);
+  EXPECT_TRUE(runtime.synchronized.empty());
+}
+
+// A vector may have been given that stream after it was made.
+TEST_F(RmmResourceTest, TheStreamOfEachThreadIsWaitedFor) {
+  RmmResource resource(heap_.get());
+  void* const block = resource.allocate(stream_, 8 * kMiB);
+  resource.deallocate(per_thread_, block, 8 * kMiB);
+  EXPECT_EQ(runtime.synchronized, std::vector{cudaStreamPerThread});
+  EXPECT_EQ(heap_->statistics().blocks, 0U);
+  EXPECT_EQ(resource.allocate(stream_, 8 * kMiB), block);
+  EXPECT_EQ(heap_->statistics().leases, 1U) << "it was that stream's again";
+}
+
+TEST_F(RmmResourceTest, ABlockThatMayBeInUseIsKept) {
+  RmmResource resource(heap_.get());
+  void* const block = resource.allocate(stream_, kMiB);
+  runtime.answer = cudaErrorLaunchFailure;
+  resource.deallocate(per_thread_, block, kMiB);
+  EXPECT_EQ(heap_->statistics().blocks, 1U);
+}
+
+TEST_F(RmmResourceTest, ARefusalIsOutOfMemoryAndSaysWhy) {
+  RmmResource resource(heap_.get());
+  EXPECT_THROW(resource.allocate(stream_, std::size_t{1} << 50),
+               rmm::out_of_memory);
+  EXPECT_THROW(resource.allocate(stream_, kMiB, 1024), rmm::bad_alloc);
+}
+
+}  // namespace
+}  // namespace gmb
