@@ -46,15 +46,23 @@ absl::StatusOr<device::DeviceInfo> FindDevice(const v1::Welcome& welcome,
 }
 
 absl::Status CheckGrowth(const HeapOptions& options) {
-  if (options.least_growth_bytes > 0 &&
-      options.least_growth_bytes <= options.most_growth_bytes &&
-      options.most_growth_bytes <= internal::Arena::kMostBytes) {
-    return absl::OkStatus();
+  const uint64_t least = options.least_growth_bytes;
+  const uint64_t most = options.most_growth_bytes;
+  if (least == 0) {
+    return absl::InvalidArgumentError(
+        "gmb: least_growth_bytes is 0: a lease has at least 1 byte");
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("gmb: least_growth_bytes is 0, or more than "
-                   "most_growth_bytes: ",
-                   options.least_growth_bytes, " ", options.most_growth_bytes));
+  if (least > most) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "gmb: least_growth_bytes is more than most_growth_bytes: ", least, " ",
+        most));
+  }
+  if (most > internal::Arena::kMostBytes) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "gmb: most_growth_bytes is more than a lease may have (64 TiB): ",
+        most));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace

@@ -510,6 +510,12 @@ static void TestHeap(void) {
   CHECK(gmb_heap_trim(heap, UINT64_MAX) == stats.leased_bytes);
   gmb_heap_destroy(heap);
 
+  options.most_growth_bytes = (uint64_t)1 << 47;
+  gmb_error* error = gmb_heap_create(client, &options, &heap);
+  CHECK(gmb_error_code(error) == GMB_CODE_INVALID_ARGUMENT && heap == NULL);
+  CHECK(strstr(gmb_error_message(error), "64 TiB") != NULL);
+  gmb_error_free(error);
+  options.most_growth_bytes = 0;
   options.contents = 9;
   CHECK_FAILS(gmb_heap_create(client, &options, &heap),
               GMB_CODE_INVALID_ARGUMENT, GMB_REASON_NONE);
@@ -595,13 +601,13 @@ int main(int argc, char** argv) {
   TestQuotaOfOtherVersions();
   TestLease();
   TestShared();
+  TestWaitNone();
   TestRefusal();
   TestNotices();
   TestTrim();
   TestGate();
   TestHeap();
   TestForkedChild();
-  TestWaitNone();
   TestCancelAndHangUp();
   fclose(to_broker);
   int status = 1;
