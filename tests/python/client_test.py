@@ -377,6 +377,53 @@ def test_nothing_is_called_when_the_interpreter_ends(broker):
         held.release()
 
 
+STUCK = """
+import sys, subprocess, threading, gmb
+called = threading.Event()
+def told(quota):
+    called.set()
+    threading.Event().wait()
+client = gmb.connect(sys.argv[1], tenant="a", on_budget_changed=told)
+other = gmb.connect(sys.argv[1], tenant="a")
+lease = client.acquire(2 << 20)
+subprocess.run([sys.argv[2], "--socket-dir", sys.argv[1], "tenant", "set", "a",
+                "--limit", "50MiB"], check=True, stdout=subprocess.DEVNULL)
+assert called.wait(30)
+"""
+
+
+def test_a_process_ends_while_a_callback_does_not(broker):
+    done = subprocess.run(
+        [sys.executable, "-c", STUCK, broker.socket_dir, os.environ["GMB_PROGRAM"]],
+        capture_output=True, text=True, timeout=60, check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    wait_until(lambda: not broker.sessions("a"))
+
+
+# While the broker is stopped, and goes on for nobody but the end of the process.
+DROPS = """
+import os, signal, sys, gmb
+client = gmb.connect(sys.argv[1], tenant="a", answer_timeout=600)
+lease = client.acquire(2 << 20)
+os.kill(int(sys.argv[2]), signal.SIGSTOP)
+del lease
+os.kill(int(sys.argv[2]), signal.SIGCONT)
+print(client.quotas()[0].leased_bytes)
+"""
+
+
+def test_a_lease_that_is_dropped_waits_for_no_answer(broker):
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", DROPS, broker.socket_dir, str(broker.pid)],
+            capture_output=True, text=True, timeout=30, check=False,
+        )
+    finally:
+        os.kill(broker.pid, signal.SIGCONT)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "0\n", "")
+
+
 USE = """
 import ctypes, sys, gmb
 client = gmb.connect(sys.argv[1], tenant="a")

@@ -90,6 +90,10 @@ class Broker:
         done = self._run("reclaim", tenant, "--bytes", str(nbytes), "--wait", wait)
         return done.returncode == 0
 
+    @property
+    def pid(self):
+        return self._process.pid
+
     def kill(self):
         self._process.kill()
         self._process.wait()

@@ -131,6 +131,10 @@ class Client(Owner):
         if not self._session.guard.in_child():
             self._hang_up(self._session.close_unless_in_use())
 
+    def _leave_to_the_process(self) -> None:
+        """As the process ends, in the middle of a callback: nobody hangs up, which would wait."""
+        self._session.close_unless_in_use()
+
     def _hang_up(self, handle: int | None) -> None:
         if handle is None:
             return
@@ -394,13 +398,18 @@ LAST_CALLBACKS_MS = 2000  # how long those that are under way may take, as the p
 
 
 def _close_all() -> None:
-    # Before the interpreter goes: callbacks must not find it gone. A session that a
-    # daemon thread is inside of stays, rather than the process with it.
-    for client in list(_open_clients):
-        client._close_unless_in_use()
-    # Its callbacks, and those of the daemon thread's call, would find no interpreter.
-    if any(not client._session.guard.in_child() for client in _open_clients):
-        lib.gmb_internal_silence(LAST_CALLBACKS_MS)
+    # Before the interpreter goes: callbacks must not find it gone. First, since a session's
+    # end waits for its callbacks, however long they take.
+    clients = [client for client in _open_clients if not client._session.guard.in_child()]
+    if not clients:
+        return
+    all_over = lib.gmb_internal_silence(LAST_CALLBACKS_MS)
+    for client in clients:
+        # A session that a daemon thread is inside of stays, rather than the process with it.
+        if all_over:
+            client._close_unless_in_use()
+        else:
+            client._leave_to_the_process()
 
 
 atexit.register(_close_all)

@@ -187,10 +187,10 @@ class Lease(Owner):
 
 
 def drop_handle(owned: ctypes.c_void_p) -> None:
-    """Releases the native lease that is there, once, and says nothing of errors."""
+    """Releases the native lease that is there, once, without a wait for the broker."""
     handle, owned.value = owned.value, None
     if handle is not None:
-        lib.gmb_error_free(lib.gmb_lease_release(handle))
+        lib.gmb_lease_release_soon(handle)
 
 
 def _array_type(size: int) -> Any:

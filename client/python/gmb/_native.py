@@ -147,7 +147,7 @@ _FUNCTIONS: dict[str, tuple[object, list[object]]] = {
     "gmb_canceller_create": (_ERROR, [POINTER(c_void_p)]),
     "gmb_canceller_cancel": (None, [c_void_p]),
     "gmb_canceller_free": (None, [c_void_p]),
-    "gmb_internal_silence": (None, [c_int64]),
+    "gmb_internal_silence": (c_int32, [c_int64]),
     "gmb_acquire": (
         _ERROR,
         [c_void_p, c_uint64, POINTER(AcquireOptionsStruct), POINTER(c_void_p)],
@@ -163,6 +163,7 @@ _FUNCTIONS: dict[str, tuple[object, list[object]]] = {
     "gmb_lease_id": (c_uint64, [c_void_p]),
     "gmb_lease_device": (c_char_p, [c_void_p]),
     "gmb_lease_release": (_ERROR, [c_void_p]),
+    "gmb_lease_release_soon": (None, [c_void_p]),
     "gmb_lease_seal": (_ERROR, [c_void_p]),
     "gmb_lease_copy_to_host": (_ERROR, [c_void_p, c_void_p, c_uint64, c_uint64]),
     "gmb_lease_copy_from_host": (_ERROR, [c_void_p, c_uint64, c_void_p, c_uint64]),
