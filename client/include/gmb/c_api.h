@@ -225,7 +225,7 @@ GMB_EXPORT GMB_NODISCARD gmb_error* gmb_client_quota(gmb_client* client,
 /* From now on leases are used inside scopes only, on all threads. Without a
  * scope for park_after_ms (0: 50 ms) the memory may be taken. Sessions of one
  * tenant that name the same group lose their memory and get it back together,
- * or not at all; NULL or "": none. After an error the gate is off. */
+ * or not at all; NULL or "": none. After an error the gate is as it was. */
 GMB_EXPORT GMB_NODISCARD gmb_error* gmb_gate_on(gmb_client* client,
                                                 int64_t park_after_ms,
                                                 const char* group);
@@ -372,7 +372,7 @@ GMB_EXPORT GMB_NODISCARD gmb_error* gmb_lease_fill(gmb_lease* lease,
 
 typedef struct gmb_heap gmb_heap;
 
-/* For a wait: not at all. */
+/* For a wait, of any call: not at all. */
 #define GMB_WAIT_NONE INT64_C(-2)
 
 typedef struct gmb_heap_options {

@@ -147,7 +147,7 @@ class Client {
 
   // From now on leases are used inside scopes only, on all threads. Until then
   // nothing is taken. Tells the broker and waits for its answer; after an error
-  // the gate is off. FAILED_PRECONDITION from a broker without gates.
+  // the gate is as it was. FAILED_PRECONDITION from a broker without gates.
   [[nodiscard]] absl::Status TurnGateOn(const GateOptions& options = {});
   // As if a scope were in that never ends: waits and fails as Enter does, and
   // with OVERCOMMITTED when the broker could then not keep what it has

@@ -103,15 +103,16 @@ class Heap {
   [[nodiscard]] absl::StatusOr<void*> Allocate(uint64_t bytes, void* stream);
   // In the order of the stream it was allocated for, or of the one given. Null
   // is OK. After an error of the driver the block is held, until a shortage
-  // finds that the driver takes the event after all.
+  // finds that the driver takes the event after all, or DetachStream.
   [[nodiscard]] absl::Status Free(void* address);
   [[nodiscard]] absl::Status Free(void* address, void* stream);
   // The block, once freed, is used again when the work has ended that is on the
   // stream at that time.
   [[nodiscard]] absl::Status RecordStream(void* address, void* stream);
 
-  // Before a stream is destroyed: waits until its work has ended. Blocks that
-  // were allocated for it are freed before, or with another stream.
+  // Before a stream, or its context, is destroyed: waits until its work has
+  // ended, and forgets it. Blocks that were allocated for it are freed before, or
+  // with another stream.
   [[nodiscard]] absl::Status DetachStream(void* stream);
 
   // Grows, if need be, so that one block of `bytes` can be had at once.
@@ -143,10 +144,11 @@ class Heap {
 // so that nobody else writes over it when the graphs are launched.
 //
 // A block that was allocated in a capture may be freed after it, also in a
-// later capture of the pool; streams that RecordStream told of are waited for,
-// but for those of the capture itself. Graphs of one pool share its memory:
-// launch them one after the other, in the order in which they were captured.
-// Use one pool for each graph to launch them as you like.
+// later capture of the pool. Streams that RecordStream told of are waited for,
+// but for those of the capture itself; so is the stream that it is freed on,
+// unless it was allocated for that or that captures in the pool. Graphs of one
+// pool share its memory: launch them one after the other, in the order in which
+// they were captured. Use one pool for each graph to launch them as you like.
 //
 // While any capture is under way the heap makes and asks no events, gives no
 // lease back, and keeps what would need either: blocks that several streams
