@@ -265,11 +265,12 @@ void Arena::SettlePool(PoolId pool) {
   }
 }
 
-void Arena::SettleStream(void* stream) {
+void Arena::EndStream(void* stream, bool marked) {
   for (const auto& [key, share] : shares_.of_streams()) {
     if (key.first != kGeneral && key.second == stream)
       SettleShare(share.get(), ~uint64_t{0});
   }
+  if (!marked) shares_.Forget(stream);
 }
 
 void Arena::SettleShare(Share* share, uint64_t mark) {

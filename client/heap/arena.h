@@ -92,11 +92,9 @@ class Arena {
   // No work on the pool's blocks that are free is under way any more.
   void SettlePool(PoolId pool);
   // Nor is any of the stream's, in all pools but kGeneral: nothing was freed on
-  // it since its work ended.
-  void SettleStream(void* stream);
-  // No mark is on the stream, and none of its memory is left to settle: nothing
-  // is kept of it but what its blocks, if it has any, need.
-  void ForgetStream(void* stream) { shares_.Forget(stream); }
+  // it since its work ended. Nothing is kept of the stream but what its blocks,
+  // if it has any, need, and marks: `marked` says that one is on it.
+  void EndStream(void* stream, bool marked);
 
   struct Sums {
     uint64_t chunk_bytes = 0;

@@ -24,6 +24,15 @@ absl::Status NotLive(const Arena& arena, void* address) {
       absl::Hex(AddressOf(address), absl::kZeroPad16)));
 }
 
+// A copy of a graph's output, say. The graphs of a pool are launched in order,
+// but the next one waits for no stream that is in none of them.
+bool IsFreedOutside(const StreamCaptures& captures, const Block& block,
+                    void* stream) {
+  const PoolId pool = block.chunk->pool;
+  return pool != kGeneral && stream != block.share->stream &&
+         captures.Of(stream).pool != pool;
+}
+
 }  // namespace
 
 HeapCore::HeapCore(std::unique_ptr<ChunkSource> source,
@@ -74,25 +83,17 @@ absl::Status HeapCore::Free(void* address, std::optional<void*> stream) {
   if (block == nullptr) return NotLive(arena_, address);
   ++counts_.frees;
   void* const on = stream.value_or(block->share->stream);
-  if (block->recorded || IsFreedOutside(*block, on))
+  if (block->recorded || IsFreedOutside(captures_, *block, on))
     return FreeWithUsers(block, on);
   arena_.Free(block, on);
   news_.Tell(arena_.sums().empty_bytes);
   return absl::OkStatus();
 }
 
-// A copy of a graph's output, say. The graphs of a pool are launched in order,
-// but the next one waits for no stream that is in none of them.
-bool HeapCore::IsFreedOutside(const Block& block, void* stream) const {
-  const PoolId pool = block.chunk->pool;
-  return pool != kGeneral && stream != block.share->stream &&
-         captures_.Of(stream).pool != pool;
-}
-
 absl::Status HeapCore::FreeWithUsers(Block* block, void* stream) {
   std::vector<void*> users = recorded_[block];
   std::erase(users, stream);  // its order is that of the free
-  if (IsFreedOutside(*block, stream)) users.push_back(stream);
+  if (IsFreedOutside(captures_, *block, stream)) users.push_back(stream);
   absl::Status held;
   if (users.empty()) {
     arena_.Free(block, stream);
@@ -150,21 +151,16 @@ absl::Status HeapCore::DetachStream(void* stream) {
     fence = ledger_.MarkStream(stream);
     if (!fence.ok()) mark = arena_.Mark(stream);
   }
-  // All of the device does for a stream that the driver takes no event in.
+  // Where the driver takes no event in the stream, all work is waited for.
   GMB_RETURN_IF_ERROR(fence.ok() ? (*fence)->Wait() : fences_->WaitForAll());
   BriefLock lock(&mu_);
   arena_.Reached(stream, mark);
-  ForgetStream(stream);
-  return absl::OkStatus();
-}
-
-void HeapCore::ForgetStream(void* stream) {
   ledger_.Forget(stream);
   ledger_.Poll();
-  arena_.SettleStream(stream);
-  for (auto& [block, users] : recorded_) std::erase(users, stream);
   // Another thread may have put a mark on it meanwhile.
-  if (!ledger_.HasMarkOn(stream)) arena_.ForgetStream(stream);
+  arena_.EndStream(stream, ledger_.HasMarkOn(stream));
+  for (auto& [block, users] : recorded_) std::erase(users, stream);
+  return absl::OkStatus();
 }
 
 HeapStatistics HeapCore::statistics() const {
@@ -184,11 +180,6 @@ HeapStatistics HeapCore::statistics() const {
   statistics.blocks = sums.live_blocks;
   statistics.leases = sums.chunks;
   return statistics;
-}
-
-size_t HeapCore::known_streams() const {
-  BriefLock lock(&mu_);
-  return arena_.shares().of_streams().size();
 }
 
 absl::Status HeapCore::BeginCapture(PoolId pool, void* stream) {

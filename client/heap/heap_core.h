@@ -69,23 +69,19 @@ class HeapCore {
   void ClosePool(PoolId pool);
 
   [[nodiscard]] const ForkGuard& fork_guard() const { return fork_guard_; }
-  // Streams of all pools that something is kept of: for tests.
-  [[nodiscard]] size_t known_streams() const;
 
  private:
+  friend class HeapCoreTest;  // looks at arena_
+
   using Clock = std::chrono::steady_clock;
   using Memory = HeapChunks::Memory;
 
   void* Take(uint64_t bytes, void* stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void CapturesEnded() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  [[nodiscard]] bool IsFreedOutside(const Block& block, void* stream) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status FreeWithUsers(Block* block, void* stream)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void FreeAmidCaptures(Block* block, void* stream, std::vector<void*> users)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Its work has ended.
-  void ForgetStream(void* stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // Beyond what is free at once: heap_growth.cc.
   absl::StatusOr<void*> AllocateSlowly(uint64_t bytes, void* stream);

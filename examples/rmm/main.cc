@@ -45,7 +45,7 @@ int main(int argc, char** argv) {
     } catch (const rmm::out_of_memory& refusal) {
       std::printf("refused, as it should be: %s\n", refusal.what());
     }
-    // What is freed on that stream is waited for: the heap cannot name it.
+    // The heap cannot name the stream of each thread: the free waits for it.
     rmm::device_uvector<int> moved(numbers.size(), on);
     moved.set_stream(rmm::cuda_stream_per_thread);
     moved.release();

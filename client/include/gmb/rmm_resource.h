@@ -9,8 +9,6 @@
 //
 // Header-only; needs RMM's headers and is included by nothing of ours.
 
-#include <cuda_runtime_api.h>
-
 #include <cstddef>
 #include <cuda/memory_resource>
 #include <cuda/stream_ref>

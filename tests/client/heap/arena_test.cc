@@ -142,16 +142,18 @@ TEST_F(ArenaTest, AStreamIsForgottenWhenNoBlockIsOfIt) {
   arena_.AddChunk(1, kBase, 4 * kMiB);
   const auto known = [&] { return arena_.shares().of_streams().size(); };
   Block* const block = Allocate(2 * kMiB, 1);
-  arena_.ForgetStream(StreamNumber(1));
+  arena_.EndStream(StreamNumber(1), false);
   EXPECT_EQ(known(), 1U) << "a live block was allocated for it";
   arena_.Hold(block);
-  arena_.ForgetStream(StreamNumber(1));
+  arena_.EndStream(StreamNumber(1), false);
   EXPECT_EQ(known(), 1U) << "and is held";
   Free(block, 1);
-  arena_.ForgetStream(StreamNumber(1));
+  arena_.EndStream(StreamNumber(1), false);
   EXPECT_EQ(known(), 1U) << "and is free for it alone";
   arena_.Reached(StreamNumber(1), arena_.Mark(StreamNumber(1)));
-  arena_.ForgetStream(StreamNumber(1));
+  arena_.EndStream(StreamNumber(1), true);
+  EXPECT_EQ(known(), 1U) << "a mark is on it";
+  arena_.EndStream(StreamNumber(1), false);
   EXPECT_EQ(known(), 0U);
   EXPECT_NE(Allocate(4 * kMiB, 2), nullptr);
 }
@@ -161,9 +163,9 @@ TEST_F(ArenaTest, ABlockOfADissolvedPoolIsCountedForItsStream) {
   Block* const block = Allocate(2 * kMiB, 1, 7);
   arena_.DissolvePool(7);
   EXPECT_EQ(arena_.Fault(), "");
-  arena_.ForgetStream(StreamNumber(1));
+  arena_.EndStream(StreamNumber(1), false);
   arena_.FreeForAnyone(block);
-  arena_.ForgetStream(StreamNumber(1));
+  arena_.EndStream(StreamNumber(1), false);
   EXPECT_TRUE(arena_.shares().of_streams().empty());
 }
 

@@ -85,7 +85,7 @@ TEST_F(HeapCoreTest, NoFenceOutlivesItsStream) {
 // The names of requests, say, on host memory.
 TEST_F(HeapCoreTest, NothingIsKeptOfStreamsThatAreDetached) {
   void* const kept = Get(kMiB, 1);
-  const size_t known = heap_->known_streams();
+  const size_t known = KnownStreams();
   const PoolId pool = heap_->OpenPool(8 * kMiB).value();
   for (uintptr_t stream = 2; stream < 100; ++stream) {
     Free(Get(kMiB, stream));
@@ -96,13 +96,13 @@ TEST_F(HeapCoreTest, NothingIsKeptOfStreamsThatAreDetached) {
     ASSERT_EQ(heap_->DetachStream(StreamNumber(stream)), absl::OkStatus());
   }
   EXPECT_EQ(heap_->DetachStream(StreamNumber(1000)), absl::OkStatus());
-  EXPECT_EQ(heap_->known_streams(), known);
+  EXPECT_EQ(KnownStreams(), known);
   // A block that was allocated for it is freed with another one.
   EXPECT_EQ(heap_->DetachStream(StreamNumber(1)), absl::OkStatus());
   EXPECT_EQ(heap_->Free(kept, StreamNumber(2)), absl::OkStatus());
   EXPECT_EQ(heap_->DetachStream(StreamNumber(1)), absl::OkStatus());
   EXPECT_EQ(heap_->DetachStream(StreamNumber(2)), absl::OkStatus());
-  EXPECT_EQ(heap_->known_streams(), 0U);
+  EXPECT_EQ(KnownStreams(), 0U);
   EXPECT_EQ(Get(kMiB, 3), kept);
 }
 

@@ -219,6 +219,11 @@ class HeapCoreTest : public ::testing::Test {
     base::MutexLock lock(&source_->mu);
     return source_->leased_bytes;
   }
+  // Streams of all pools that something is kept of.
+  size_t KnownStreams() {
+    BriefLock lock(&heap_->mu_);
+    return heap_->arena_.shares().of_streams().size();
+  }
   void* Get(uint64_t bytes, uintptr_t stream = 1) {
     absl::StatusOr<void*> got = heap_->Allocate(bytes, StreamNumber(stream));
     EXPECT_TRUE(got.ok()) << got.status();
