@@ -26,9 +26,9 @@ DemandRules RulesOf(Cause cause) {
     case Cause::kPoolShrink:
       return {.guarantees_hold = true, .waits_for_young = true};
     case Cause::kPoolDrain:
-      return {};
+      return {.lets_in = true};
     case Cause::kTenantDelete:
-      return {.one_tenant = true, .may_kill = true};
+      return {.one_tenant = true, .lets_in = true, .may_kill = true};
   }
   return {};
 }
@@ -183,21 +183,24 @@ std::optional<Verdict> Judge::ExamineGate(Candidate& candidate) {
   return Terminate(candidate, start, *refused);
 }
 
-std::optional<Verdict> Judge::ExamineAge(Candidate& candidate) {
-  const Instant until =
-      ResidentUntil(*candidate.lease, *candidate.tenant, options_);
+std::optional<Verdict> Judge::ExamineUntil(Instant until) {
   if (until <= now_) return std::nullopt;
-  if (rules_.waits_for_young) {
-    retry_at_ = std::min(retry_at_, until);
-    return Verdict::kYoung;
-  }
-  if (!rules_.takes_young_late) {
+  retry_at_ = std::min(retry_at_, until);
+  return Verdict::kYoung;
+}
+
+std::optional<Verdict> Judge::ExamineAge(Candidate& candidate) {
+  const LeaseRow& lease = *candidate.lease;
+  if (!rules_.waits_for_young && !rules_.takes_young_late) {
     // Operators need not wait until it is old; until its session is in, they do:
     // it would come and go for as long as they want it.
-    if (candidate.lease->coming_until <= now_) return std::nullopt;
-    retry_at_ = std::min(retry_at_, candidate.lease->coming_until);
-    return Verdict::kYoung;
+    return ExamineUntil(rules_.lets_in
+                            ? std::max(lease.coming_until, lease.let_in_until)
+                            : lease.coming_until);
   }
+  const Instant until = ResidentUntil(lease, *candidate.tenant, options_);
+  if (until <= now_) return std::nullopt;
+  if (rules_.waits_for_young) return ExamineUntil(until);
   // It keeps its time unless the request would miss its deadline by that.
   Nanoseconds needed = 2 * CopyTime(candidate.copy_bytes, options_) +
                        std::chrono::milliseconds(50);

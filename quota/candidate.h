@@ -31,6 +31,7 @@ struct DemandRules {
   bool borrows = false;           // nobody falls below it at all
   bool waits_for_young = false;   // leases that are too young are not asked
   bool takes_young_late = false;  // they are, at the last moment
+  bool lets_in = false;  // a session whose gate has just opened is not asked
   bool may_pause = false;
   bool may_kill = false;        // also those who would answer
   bool may_choose = false;      // those who do not answer are passed over
@@ -65,6 +66,8 @@ class Judge {
   std::optional<Verdict> ExamineOverdue(Candidate& candidate);
   std::optional<Verdict> ExamineGate(Candidate& candidate);
   std::optional<Verdict> ExamineAge(Candidate& candidate);
+  // It is too young before that.
+  std::optional<Verdict> ExamineUntil(Instant until);
   std::optional<Verdict> Terminate(Candidate& candidate, Instant start,
                                    Verdict otherwise);
 

@@ -58,6 +58,7 @@ struct LeaseRow {
   Instant resident_since{};     // granted or restored
   Nanoseconds restore_time{0};  // measured; 0: never restored
   Instant coming_until{};       // as one of a session that is coming back
+  Instant let_in_until{};       // its gate has just opened for a scope
   Instant back_off_until{};     // after a failed step
   // Between two times that its session comes into use, as is usual; 0: not
   // known. Of a shared one, the least of its users'.

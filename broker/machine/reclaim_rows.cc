@@ -33,6 +33,7 @@ void AddUser(const State& state, const Mapping& mapping, const Session& user,
   row->idle_since =
       std::max(row->idle_since, user.gate->idle_since().value_or(now));
   row->coming_until = std::max(row->coming_until, user.waking->coming_until);
+  row->let_in_until = std::max(row->let_in_until, user.waking->let_in_until);
   const quota::Nanoseconds gap =
       user.gate->usual_gap().value_or(quota::Nanoseconds(0));
   if (row->usual_gap == quota::Nanoseconds(0) ||

@@ -62,6 +62,9 @@ struct SessionWaking {
   // It is coming back: what it has on the device is not lent until then. None
   // once its gate has opened.
   quota::Instant coming_until;
+  // Its gate has opened, and a scope has so long to go in: those who take all
+  // that is parked would else take it in the moment in which it opens.
+  quota::Instant let_in_until;
 };
 
 // Memory that its program could give back by itself. The reclaimer's.

@@ -3,6 +3,7 @@
 #include "broker/machine/waker.h"
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <string>
 #include <utility>
@@ -21,6 +22,9 @@ namespace {
 
 // Of those whose time is over, in one turn: the next goes on.
 constexpr int kMostEndedAtOnce = 64;
+
+// For a scope to hear that it may go in, and to do so.
+constexpr quota::Nanoseconds kLetIn = std::chrono::seconds(1);
 
 // In whose name the engine is asked: the member that waits the longest. It
 // denies a session that is being paused at once, and one whose wait is over:
@@ -165,6 +169,7 @@ void Waker::Reopen(Session* session, Turn& turn) {
         turn);
   }
   session->waking.Edit({}).coming_until = {};
+  session->waking.Edit({}).let_in_until = turn.now() + kLetIn;
   AnswerRestores(session, absl::OkStatus(), turn);
 }
 

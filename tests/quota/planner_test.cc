@@ -118,6 +118,30 @@ TEST_F(PlannerTest, WhatIsComingBackIsLeftUntilItsSessionIsIn) {
   }
 }
 
+// It would be taken in the moment in which its gate opens, again and again.
+TEST_F(PlannerTest, WhoTakesAllThatIsParkedLetsASessionIn) {
+  Add(kA, 10, 90);
+  leases_[0].let_in_until = now_ + kSecond;
+  for (const Cause cause : {Cause::kPoolDrain, Cause::kTenantDelete}) {
+    Make(Wants(cause, kA, 10));
+    EXPECT_EQ(Why(1), Verdict::kYoung) << static_cast<int>(cause);
+    EXPECT_EQ(plan_.retry_at, now_ + kSecond) << static_cast<int>(cause);
+  }
+  for (const Cause cause :
+       {Cause::kWithinGuarantee, Cause::kBorrow, Cause::kOperator,
+        Cause::kOverLimit, Cause::kPoolShrink}) {
+    const bool asks =
+        cause == Cause::kBorrow || cause == Cause::kWithinGuarantee;
+    Make(Wants(cause, asks ? kC : kA, 10));
+    EXPECT_EQ(Victims(), (Ids{1})) << static_cast<int>(cause);
+  }
+  leases_[0].let_in_until = now_;
+  for (const Cause cause : {Cause::kPoolDrain, Cause::kTenantDelete}) {
+    Make(Wants(cause, kA, 10));
+    EXPECT_EQ(Victims(), (Ids{1})) << static_cast<int>(cause);
+  }
+}
+
 TEST_F(PlannerTest, AGuaranteeWaitsForItAsLongAsItsDeadlineAllows) {
   Add(kA, 10, 90).coming_until = now_ + 2 * kSecond;
   Within(10);
