@@ -243,6 +243,9 @@ std::vector<NotAdopted> Machine::Adopt(const Adoption& adoption, Turn& turn) {
     CloseSession(session, why, turn);
     not_adopted.push_back({session, why});
   }
+  // Tenants and pools were there before anything was held.
+  for (const auto& [id, pool] : *state_.pools)
+    reclaimer_.AddStandingOf(id, turn);
   return not_adopted;
 }
 

@@ -52,6 +52,8 @@ void IndexKeeper::MarkChangedBy(const quota::Event& event) {
     index.MarkChanged(drain->pool);
   } else if (const auto* missing = std::get_if<quota::MissingChanged>(&event)) {
     index.MarkChanged(missing->pool);
+  } else if (std::holds_alternative<quota::TenantRemove>(event)) {
+    MarkChangedEverywhere();  // its guarantees may have kept a pool large
   }
 }
 

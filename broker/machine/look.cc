@@ -67,6 +67,14 @@ void Look::Begin(quota::Demand demand, uint64_t changes) {
   plans_on_ = false;
 }
 
+void Look::Skip(uint64_t changes, quota::Instant now) {
+  shortlist_.reset();
+  groups_ = {};
+  added_.clear();
+  changes_ = changes;
+  Wait(now, quota::Instant::Max());
+}
+
 bool Look::GoOn(const State& state, quota::PoolId pool, quota::Instant now,
                 Costs costs) {
   const quota::PlannerOptions& options = state.options.planner;

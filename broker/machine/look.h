@@ -85,11 +85,9 @@ class Look {
   // Then, whatever changes until then.
   void Postpone(quota::Instant until) { next_at_ = not_before_ = until; }
   void Forget() { *this = Look(); }
-  // There is no need to look before something changes, or a while is over.
-  void Skip(uint64_t changes, quota::Instant now) {
-    changes_ = changes;
-    Wait(now, quota::Instant::Max());
-  }
+  // There is no need to look before something changes, or a while is over. One
+  // that is under way is given up.
+  void Skip(uint64_t changes, quota::Instant now);
 
   void Begin(quota::Demand demand, uint64_t changes);
   // The budget that a look spends, and where it puts gates that are in use.

@@ -1,6 +1,8 @@
 // The bounded work of a turn: how much of it there is, and who parks meanwhile.
 #include "broker/machine/lookout.h"
 
+#include <algorithm>
+
 namespace gmb::broker {
 
 void Lookout::BeginTurn(quota::Instant now) {
@@ -19,7 +21,9 @@ bool Lookout::GoOn(Look* look, quota::PoolId pool, quota::Instant now) {
 }
 
 std::vector<uint64_t> Lookout::Parked(quota::Instant now) {
-  bool anybody_lacks = !state_.standing->empty();
+  bool anybody_lacks =
+      std::any_of(state_.standing->begin(), state_.standing->end(),
+                  [](const StandingDemand& demand) { return !demand.met; });
   bool within_guarantee = false;
   for (const auto& [id, pool] : *state_.pools) {
     const auto& planned = pool->plan->planned_for;

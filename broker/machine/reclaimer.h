@@ -60,6 +60,9 @@ class Reclaimer {
   absl::Status StartReclaim(const v1::ReclaimRequest& request,
                             StandingDemand::Done done, Turn& turn);
   void AddStanding(StandingDemand demand, Turn& turn);
+  // All that the pool's size, its drain and its tenants' limits want back, as
+  // they are by now.
+  void AddStandingOf(quota::PoolId pool, Turn& turn);
   void ServeStanding(quota::Instant now, Turn& turn);
   // Of a tenant that is no more; of all, who are answered with `why`.
   void EndStandingOf(quota::TenantId tenant, Turn& turn);

@@ -1,6 +1,7 @@
 // Memory that operators want back, by asking for it or by making room smaller.
 #include <algorithm>
 #include <chrono>
+#include <list>
 #include <map>
 #include <string>
 #include <utility>
@@ -22,6 +23,23 @@ namespace {
 // A plan has few victims; the next one is made after so long.
 constexpr quota::Nanoseconds kStandingLook = std::chrono::milliseconds(20);
 
+// No lease can make the pool smaller than guarantees in force, hard and missing
+// bytes do. One that is taken all the same stays away for as long as they do:
+// nobody borrows in a pool that is to shrink.
+uint64_t ShrinksBy(const quota::PoolView& pool) {
+  const uint64_t least =
+      std::max(pool.target_bytes, pool.committed_bytes + pool.missing_bytes);
+  if (pool.capacity_bytes <= least) return 0;
+  return pool.charged_bytes -
+         std::min(pool.charged_bytes, least - pool.missing_bytes);
+}
+
+// By an operator. Of a broker that stops, and of a device that is lost, nothing
+// is copied any more.
+bool IsDrained(const State& state, quota::PoolId pool) {
+  return state.PoolAt(pool).device->draining;
+}
+
 // In bytes, whatever is on its way back already.
 uint64_t StillWanted(const State& state, const StandingDemand& demand) {
   const auto tenant = state.engine->HoldingOf(demand.tenant, demand.pool);
@@ -39,16 +57,31 @@ uint64_t StillWanted(const State& state, const StandingDemand& demand) {
                  : 0;
     case quota::Cause::kOverLimit:
       return tenant.has_value() ? tenant->over_limit_bytes : 0;
-    case quota::Cause::kPoolShrink: {
-      const quota::PoolView pool = *state.engine->Pool(demand.pool);
-      return pool.capacity_bytes - pool.target_bytes;
-    }
-    case quota::Cause::kPoolDrain: {
-      const quota::PoolView pool = *state.engine->Pool(demand.pool);
-      return pool.draining ? pool.charged_bytes : 0;
-    }
+    case quota::Cause::kPoolShrink:
+      return ShrinksBy(*state.engine->Pool(demand.pool));
+    case quota::Cause::kPoolDrain:
+      return IsDrained(state, demand.pool)
+                 ? state.engine->Pool(demand.pool)->charged_bytes
+                 : 0;
     default:
       return 0;
+  }
+}
+
+// Whether nothing more is going to be wanted. Sessions come back while a pool
+// drains, or their tenant leaves; and what keeps a pool large may go.
+bool IsOver(const State& state, const StandingDemand& demand) {
+  switch (demand.cause) {
+    case quota::Cause::kTenantDelete:
+      return !state.departures->contains(demand.tenant);
+    case quota::Cause::kPoolShrink: {
+      const quota::PoolView pool = *state.engine->Pool(demand.pool);
+      return pool.capacity_bytes <= pool.target_bytes;
+    }
+    case quota::Cause::kPoolDrain:
+      return !IsDrained(state, demand.pool);
+    default:
+      return StillWanted(state, demand) == 0;
   }
 }
 
@@ -61,8 +94,26 @@ void Reclaimer::AddStanding(StandingDemand demand, Turn& turn) {
            other.pool == demand.pool;
   });
   state_.standing_at.Edit({}) = turn.now();
-  if (StillWanted(state_, demand) > 0)
+  if (!IsOver(state_, demand))
     state_.standing.Edit({}).push_back(std::move(demand));
+}
+
+void Reclaimer::AddStandingOf(quota::PoolId pool, Turn& turn) {
+  AddStanding({.cause = quota::Cause::kPoolShrink, .pool = pool, .look = {}},
+              turn);
+  AddStanding({.cause = quota::Cause::kPoolDrain, .pool = pool, .look = {}},
+              turn);
+  std::list<StandingDemand>& standing = state_.standing.Edit({});
+  standing.remove_if([&](const StandingDemand& other) {
+    return other.cause == quota::Cause::kOverLimit && other.pool == pool;
+  });
+  for (const auto& [tenant, unused] : *state_.tenants) {
+    StandingDemand demand{.cause = quota::Cause::kOverLimit,
+                          .tenant = tenant,
+                          .pool = pool,
+                          .look = {}};
+    if (!IsOver(state_, demand)) standing.push_back(std::move(demand));
+  }
 }
 
 void Reclaimer::ServeStanding(quota::Instant now, Turn& turn) {
@@ -92,14 +143,15 @@ bool Reclaimer::ServeOne(StandingDemand* standing, quota::Instant now,
                 : state_.reclaim->changes(standing->pool);
   if (!standing->look.IsDue(changes, now) && now < standing->deadline)
     return false;
-  const uint64_t wanted = StillWanted(state_, *standing);
-  const uint64_t incoming = state_.reclaim->IncomingBytes(
-      standing->pool,
-      of_tenant ? std::optional(standing->tenant) : std::nullopt, true);
-  if (wanted == 0 || now >= standing->deadline) {
+  if (IsOver(state_, *standing) || now >= standing->deadline) {
     FinishStanding(standing, {}, turn);
     return true;
   }
+  const uint64_t wanted = StillWanted(state_, *standing);
+  standing->met = wanted == 0;
+  const uint64_t incoming = state_.reclaim->IncomingBytes(
+      standing->pool,
+      of_tenant ? std::optional(standing->tenant) : std::nullopt, true);
   if (wanted <= incoming) {
     standing->look.Skip(changes, now);
     return false;

@@ -15,8 +15,8 @@
 namespace gmb::broker {
 
 // Bytes that are wanted back although no request waits for them: an operator
-// asked, a limit or a pool was made smaller, or a pool drains. Stands until it
-// is met, or its time is over.
+// asked, a limit or a pool was made smaller, or a pool drains. Stands until
+// nothing more is going to be wanted, or its time is over.
 struct StandingDemand {
   using Done = std::function<void(absl::StatusOr<v1::ReclaimResponse>)>;
 
@@ -24,6 +24,7 @@ struct StandingDemand {
   quota::TenantId tenant{};  // 0 with kPoolShrink and kPoolDrain
   quota::PoolId pool{};
   Look look;
+  bool met = false;  // nothing is wanted for the time being
   quota::Instant trim_by = quota::Instant::Max();  // see quota::Demand
   // --- Of kOperator.
   uint64_t resident_before_bytes = 0;

@@ -188,8 +188,7 @@ absl::StatusOr<v1::Change> OperatorDesk::ResizePool(const std::string& device,
   event.set_device(pool->uuid());
   event.set_bytes(bytes);
   turn.Publish(std::move(event));
-  reclaimer_.AddStanding(
-      {.cause = quota::Cause::kPoolShrink, .pool = pool->id, .look = {}}, turn);
+  reclaimer_.AddStandingOf(pool->id, turn);  // limits may be shares of it
   // It is applied when the device has the rest back, and not before. Bytes that
   // are unreturned or missing are no part of a shrink.
   const Composition held = pool->slabs->composition();

@@ -94,6 +94,19 @@ TEST_F(GateWatchListTest, ALimitWatchesItsTenantsGates) {
   EXPECT_EQ(Watched(), 0u);
 }
 
+// A shrink that no lease can help wants none for the time being.
+TEST_F(GateWatchListTest, ADemandThatWantsNothingWatchesNobody) {
+  Lease(Connect("a"), 4);  // hard
+  ASSERT_TRUE(Resize(60).ok());
+  ASSERT_EQ(state().standing->size(), 1u);
+  const uint64_t id = Ask(owner, 40, {.wait = seconds(60)});
+  EXPECT_EQ(Watched(), 1u);
+  Cancel(owner, id);
+  world.Advance(milliseconds(20));
+  EXPECT_EQ(Watched(), 0u);
+  EXPECT_EQ(state().standing->size(), 1u);
+}
+
 // One of a group that is parked already would be found so at once, and its
 // leases looked at for nothing, again and again.
 class HalfParkedGroupTest : public GateWatchListTest {

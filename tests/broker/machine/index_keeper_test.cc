@@ -83,6 +83,15 @@ TEST_F(IndexKeeperTest, AnEventOfAPoolIsSeenInItsOwnFigure) {
   EXPECT_FALSE(changes(quota::Tick{}, kPool)) << "time alone helps nobody";
 }
 
+// Its guarantees may have kept any pool large.
+TEST_F(IndexKeeperTest, TheEndOfATenantIsSeenInEachPool) {
+  const uint64_t here = copy->reclaim->changes(kPool);
+  const uint64_t there = copy->reclaim->changes(kOther);
+  keeper->MarkChangedBy(quota::TenantRemove{a});
+  EXPECT_GT(copy->reclaim->changes(kPool), here);
+  EXPECT_GT(copy->reclaim->changes(kOther), there);
+}
+
 TEST_F(IndexKeeperTest, OneThatSleepsIsWokenByItsOwnFigureOnce) {
   keeper->Sleep(kPool, a);
   keeper->MarkChanged(kPool, b);

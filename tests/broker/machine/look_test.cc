@@ -260,6 +260,38 @@ TEST_F(LookWorldTest, ManyLeasesAreLookedAtOverSeveralTurns) {
   EXPECT_EQ(Outcome(borrower, id), "granted");
 }
 
+TEST_F(LookWorldTest, OneThatIsSkippedGoesOnNoMore) {
+  SetTenant("a");
+  SimClient* worker = Active("a");
+  MoreThanATurnSees(worker);
+  Begin(7);
+  ASSERT_FALSE(GoOn());
+  look.Skip(7, world.now());
+  EXPECT_FALSE(look.under_way());
+  EXPECT_FALSE(look.IsDue(7, world.now()));
+  EXPECT_TRUE(look.IsDue(8, world.now()));
+}
+
+// Or each turn would ask for the next one at once, without an end.
+TEST_F(LookWorldTest, ADrainThatIsMetDuringALookSleeps) {
+  SetTenant("a");
+  SimClient* worker = Active("a");
+  MoreThanATurnSees(worker);
+  world.Do("drain", [&](Turn& turn) {
+    ASSERT_TRUE(
+        world.machine().operators().DrainPool("sim-1", true, turn).ok());
+  });
+  ASSERT_EQ(state().standing->size(), 1u);
+  ASSERT_TRUE(state().standing->front().look.under_way());
+  End(worker);
+  Work();
+  ASSERT_EQ(InPool().charged_bytes, 0u);
+  for (int i = 0; i < 10; ++i) world.Advance(quota::Nanoseconds(1));
+  ASSERT_EQ(state().standing->size(), 1u);
+  EXPECT_FALSE(state().standing->front().look.under_way());
+  EXPECT_GT(world.machine().NextDue(world.now()), world.now());
+}
+
 TEST_F(LookWorldTest, WhoNeedsNothingAnyMoreIsLookedForNoMore) {
   SetTenant("a");
   SetTenant("b");

@@ -25,6 +25,7 @@ class Checker {
     for (const auto& [id, lease] : *state_.leases) CheckLease(*lease);
     for (const auto& [id, session] : *state_.sessions) CheckSession(*session);
     CheckLists();
+    CheckStanding();
     CheckHostBooks();
     CheckOwed();
     return problem_;
@@ -258,6 +259,34 @@ class Checker {
     CheckPutOffs();
     Expect(state_.engine->leases() == state_.leases->size(),
            "the engine has other leases than the machine");
+  }
+
+  [[nodiscard]] bool Stands(quota::Cause cause, quota::PoolId pool,
+                            quota::TenantId tenant = {}) const {
+    return std::any_of(state_.standing->begin(), state_.standing->end(),
+                       [&](const StandingDemand& demand) {
+                         return demand.cause == cause && demand.pool == pool &&
+                                demand.tenant == tenant;
+                       });
+  }
+
+  // A setting that has not taken effect has its demand.
+  void CheckStanding() {
+    if (*state_.stopping) return;
+    for (const auto& [id, pool] : *state_.pools) {
+      const quota::PoolView view = *state_.engine->Pool(id);
+      Expect(!pool->device->draining || Stands(quota::Cause::kPoolDrain, id),
+             "a pool drains, and nobody empties it");
+      Expect(view.capacity_bytes <= view.target_bytes ||
+                 Stands(quota::Cause::kPoolShrink, id),
+             "a pool is to shrink, and nobody makes it smaller");
+      for (const auto& [tenant, unused] : *state_.tenants) {
+        const auto holding = state_.engine->HoldingOf(tenant, id);
+        Expect(!holding.has_value() || holding->over_limit_bytes == 0 ||
+                   Stands(quota::Cause::kOverLimit, id, tenant),
+               "a tenant is above its limit, and nobody enforces it");
+      }
+    }
   }
 
   void CheckPutOffs() {
