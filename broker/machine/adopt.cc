@@ -245,7 +245,7 @@ std::vector<NotAdopted> Machine::Adopt(const Adoption& adoption, Turn& turn) {
   }
   // Tenants and pools were there before anything was held.
   for (const auto& [id, pool] : *state_.pools)
-    reclaimer_.AddStandingOf(id, turn);
+    reclaimer_.AddStanding(DemandsOf(state_, id), turn);
   return not_adopted;
 }
 

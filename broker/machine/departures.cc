@@ -86,11 +86,11 @@ void OperatorDesk::SeeOff(const Tenant& tenant, quota::Nanoseconds wait,
   }
   sharing_.DropAll(tenant.id, turn);
   for (const auto& [pool_id, pool] : *state_.pools) {
-    reclaimer_.AddStanding({.cause = quota::Cause::kTenantDelete,
-                            .tenant = tenant.id,
-                            .pool = pool_id,
-                            .look = {},
-                            .deadline = turn.now() + wait},
+    reclaimer_.AddStanding({{.cause = quota::Cause::kTenantDelete,
+                             .tenant = tenant.id,
+                             .pool = pool_id,
+                             .look = {},
+                             .deadline = turn.now() + wait}},
                            turn);
   }
 }

@@ -25,6 +25,10 @@
 
 namespace gmb::broker {
 
+// All that the pool's size, its drain and its tenants' limits may want back.
+[[nodiscard]] std::vector<StandingDemand> DemandsOf(const State& state,
+                                                    quota::PoolId pool);
+
 // Bytes that are wanted back: for requests that lack them (reclaim.cc), for
 // operators (standing.cc), by programs that are asked to trim (trim.cc).
 class Reclaimer {
@@ -59,10 +63,8 @@ class Reclaimer {
   // --- Operators, and room that was made smaller.
   absl::Status StartReclaim(const v1::ReclaimRequest& request,
                             StandingDemand::Done done, Turn& turn);
-  void AddStanding(StandingDemand demand, Turn& turn);
-  // All that the pool's size, its drain and its tenants' limits want back, as
-  // they are by now.
-  void AddStandingOf(quota::PoolId pool, Turn& turn);
+  // Each in the place of an older one of the same limit, pool or deletion.
+  void AddStanding(std::vector<StandingDemand> demands, Turn& turn);
   void ServeStanding(quota::Instant now, Turn& turn);
   // Of a tenant that is no more; of all, who are answered with `why`.
   void EndStandingOf(quota::TenantId tenant, Turn& turn);

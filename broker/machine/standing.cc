@@ -3,7 +3,9 @@
 #include <chrono>
 #include <list>
 #include <map>
+#include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -87,31 +89,31 @@ bool IsOver(const State& state, const StandingDemand& demand) {
 
 }  // namespace
 
-void Reclaimer::AddStanding(StandingDemand demand, Turn& turn) {
-  state_.standing.Edit({}).remove_if([&](const StandingDemand& other) {
-    return demand.cause != quota::Cause::kOperator &&
-           other.cause == demand.cause && other.tenant == demand.tenant &&
-           other.pool == demand.pool;
-  });
-  state_.standing_at.Edit({}) = turn.now();
-  if (!IsOver(state_, demand))
-    state_.standing.Edit({}).push_back(std::move(demand));
+std::vector<StandingDemand> DemandsOf(const State& state, quota::PoolId pool) {
+  std::vector<StandingDemand> demands = {
+      {.cause = quota::Cause::kPoolShrink, .pool = pool, .look = {}},
+      {.cause = quota::Cause::kPoolDrain, .pool = pool, .look = {}}};
+  for (const auto& [tenant, unused] : *state.tenants) {
+    demands.push_back({.cause = quota::Cause::kOverLimit,
+                       .tenant = tenant,
+                       .pool = pool,
+                       .look = {}});
+  }
+  return demands;
 }
 
-void Reclaimer::AddStandingOf(quota::PoolId pool, Turn& turn) {
-  AddStanding({.cause = quota::Cause::kPoolShrink, .pool = pool, .look = {}},
-              turn);
-  AddStanding({.cause = quota::Cause::kPoolDrain, .pool = pool, .look = {}},
-              turn);
+void Reclaimer::AddStanding(std::vector<StandingDemand> demands, Turn& turn) {
+  const auto key = [](const StandingDemand& demand) {
+    return std::tuple(demand.cause, demand.pool, demand.tenant);
+  };
+  std::set<std::tuple<quota::Cause, quota::PoolId, quota::TenantId>> newer;
+  for (const StandingDemand& demand : demands) newer.insert(key(demand));
   std::list<StandingDemand>& standing = state_.standing.Edit({});
   standing.remove_if([&](const StandingDemand& other) {
-    return other.cause == quota::Cause::kOverLimit && other.pool == pool;
+    return other.cause != quota::Cause::kOperator && newer.contains(key(other));
   });
-  for (const auto& [tenant, unused] : *state_.tenants) {
-    StandingDemand demand{.cause = quota::Cause::kOverLimit,
-                          .tenant = tenant,
-                          .pool = pool,
-                          .look = {}};
+  state_.standing_at.Edit({}) = turn.now();
+  for (StandingDemand& demand : demands) {
     if (!IsOver(state_, demand)) standing.push_back(std::move(demand));
   }
 }

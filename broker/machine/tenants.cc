@@ -97,17 +97,18 @@ void OperatorDesk::Put(const std::vector<TenantPolicy>& tenants, Turn& turn) {
     quota_.Tell(quota::TenantSet{id, policy.max_handles}, turn);
   }
   for (const auto& [pool_id, pool] : *state_.pools) {
+    std::vector<StandingDemand> limits;
     for (const quota::TenantId id : ByGrowth(state_, *pool, ids)) {
       quota_.Tell(
           quota::QuotaSet{pool_id, id,
                           state_.TenantAt(id).policy.QuotaOn(pool->uuid())},
           turn);
-      reclaimer_.AddStanding({.cause = quota::Cause::kOverLimit,
-                              .tenant = id,
-                              .pool = pool_id,
-                              .look = {}},
-                             turn);
+      limits.push_back({.cause = quota::Cause::kOverLimit,
+                        .tenant = id,
+                        .pool = pool_id,
+                        .look = {}});
     }
+    reclaimer_.AddStanding(std::move(limits), turn);
   }
 }
 
@@ -188,7 +189,8 @@ absl::StatusOr<v1::Change> OperatorDesk::ResizePool(const std::string& device,
   event.set_device(pool->uuid());
   event.set_bytes(bytes);
   turn.Publish(std::move(event));
-  reclaimer_.AddStandingOf(pool->id, turn);  // limits may be shares of it
+  // Limits may be shares of it.
+  reclaimer_.AddStanding(DemandsOf(state_, pool->id), turn);
   // It is applied when the device has the rest back, and not before. Bytes that
   // are unreturned or missing are no part of a shrink.
   const Composition held = pool->slabs->composition();
@@ -221,7 +223,8 @@ absl::StatusOr<uint64_t> OperatorDesk::DrainPool(const std::string& device,
   event.set_device(pool->uuid());
   turn.Publish(std::move(event));
   reclaimer_.AddStanding(
-      {.cause = quota::Cause::kPoolDrain, .pool = pool->id, .look = {}}, turn);
+      {{.cause = quota::Cause::kPoolDrain, .pool = pool->id, .look = {}}},
+      turn);
   leased = state_.engine->Pool(pool->id)->leased_bytes;
   return leased;
 }
