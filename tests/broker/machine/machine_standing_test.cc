@@ -63,7 +63,7 @@ class MachineStandingTakeoverTest : public MachineStandingTest {
 TEST_F(MachineStandingTakeoverTest, TheNextOneGoesOnWithAShrink) {
   ASSERT_TRUE(Resize(48).ok());
   ExpectTakenByTheNext();
-  EXPECT_EQ(InPool().capacity_bytes, 48 * kGranule);
+  ASSERT_EQ(InPool().capacity_bytes, 48 * kGranule);
   SimClient* borrower = Parked("b");
   EXPECT_EQ(Outcome(borrower, Ask(borrower, 8)), "granted")
       << "nobody borrows before that";
