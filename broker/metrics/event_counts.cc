@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
@@ -32,6 +33,27 @@ void Settle(quota::Instant now, DeviceCounts* counts) {
         std::chrono::duration<double>(now - counts->since).count();
   }
   counts->since = now;
+}
+
+void AddTo(const Moves& more, Moves* sum) {
+  sum->done += more.done;
+  sum->failed += more.failed;
+  sum->bytes += more.bytes;
+}
+
+// Of a tenant that has ended, so that it holds nothing.
+void AddTo(const DeviceCounts& more, DeviceCounts* sum) {
+  sum->granted += more.granted;
+  sum->granted_bytes += more.granted_bytes;
+  sum->queued += more.queued;
+  for (const auto& [reason, times] : more.refused)
+    sum->refused[reason] += times;
+  sum->released += more.released;
+  sum->reclaimed += more.reclaimed;
+  AddTo(more.evictions, &sum->evictions);
+  AddTo(more.restores, &sum->restores);
+  sum->byte_seconds += more.byte_seconds;
+  sum->peak_bytes = std::max(sum->peak_bytes, more.peak_bytes);
 }
 
 }  // namespace
@@ -65,9 +87,15 @@ void EventCounts::AddAdopted(const v1::ListLeasesResponse& leases) {
   }
 }
 
+void EventCounts::KeepEnded() {
+  base::MutexLock lock(&mu_);
+  keeps_ended_ = true;
+}
+
 Counts EventCounts::TakePeaks() {
   base::MutexLock lock(&mu_);
   Counts counts = AsOfNow();
+  counts.ended = std::exchange(ended_, {});
   for (auto& [name, tenant] : counts_.tenants) {
     for (auto& [uuid, device] : tenant.devices)
       device.peak_bytes = device.resident_bytes;
@@ -104,10 +132,7 @@ void EventCounts::Hold(int64_t bytes, DeviceCounts* counts) {
 void EventCounts::Add(const v1::Event& event) {
   ++counts_.events[event.kind()];
   counts_.missed += event.missed();
-  if (event.kind() == "tenant_deleted") {
-    counts_.tenants.erase(event.tenant());
-    return;
-  }
+  if (event.kind() == "tenant_deleted") return End(event.tenant());
   if (!event.device().empty()) {
     MoveDurations& device = counts_.devices[event.device()];
     const double took = Seconds(event.took());
@@ -123,6 +148,15 @@ void EventCounts::Add(const v1::Event& event) {
   TenantCounts* const tenant = &counts_.tenants[event.tenant()];
   AddToTenant(event, tenant);
   if (!event.device().empty()) AddToDevice(event, tenant);
+}
+
+void EventCounts::End(const std::string& tenant) {
+  auto ended = counts_.tenants.extract(tenant);
+  if (ended.empty() || !keeps_ended_) return;
+  for (auto& [uuid, device] : ended.mapped().devices) {
+    Settle(clock_->Now(), &device);
+    AddTo(device, &ended_[{tenant, uuid}]);
+  }
 }
 
 void EventCounts::AddToTenant(const v1::Event& event, TenantCounts* tenant) {

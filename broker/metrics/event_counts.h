@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "base/mutex.h"
 #include "broker/core/clock.h"
@@ -62,6 +63,9 @@ struct Counts {
   std::map<std::string, uint64_t> events;            // by kind
   std::map<std::string, uint64_t> sessions_refused;  // by reason
   uint64_t missed = 0;  // events, which are in none of the others
+  // Of TakePeaks alone, by tenant and device: what tenants had counted that were
+  // deleted since the last one.
+  std::map<std::pair<std::string, std::string>, DeviceCounts> ended;
 };
 
 // Counts the bus's events. Thread-safe.
@@ -79,9 +83,13 @@ class EventCounts {
   // Leases that an earlier broker granted: no event says so.
   void AddAdopted(const v1::ListLeasesResponse& leases);
 
+  // From now on deleted tenants are kept for TakePeaks, which somebody has to
+  // call from time to time.
+  void KeepEnded();
+
   // As of now: byte-seconds too.
   [[nodiscard]] Counts Get() const;
-  // The same, and peaks begin anew.
+  // The same, and the ended; peaks begin anew.
   [[nodiscard]] Counts TakePeaks();
 
  private:
@@ -91,6 +99,7 @@ class EventCounts {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void AddToTenant(const v1::Event& event, TenantCounts* tenant)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void End(const std::string& tenant) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Hold(int64_t bytes, DeviceCounts* counts)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
@@ -98,6 +107,9 @@ class EventCounts {
   const Clock* const clock_;
   mutable base::Mutex mu_;
   Counts counts_ ABSL_GUARDED_BY(mu_);
+  bool keeps_ended_ ABSL_GUARDED_BY(mu_) = false;
+  std::map<std::pair<std::string, std::string>, DeviceCounts> ended_
+      ABSL_GUARDED_BY(mu_);
   // Leases that are off the device: what ends then holds nothing there.
   std::set<uint64_t> away_ ABSL_GUARDED_BY(mu_);
   uint64_t subscription_ = 0;

@@ -20,21 +20,16 @@ Usage TotalOf(const metrics::DeviceCounts& counts) {
   return usage;
 }
 
-// A tenant that was deleted and made anew begins at 0.
-template <typename Number>
-Number Rise(Number now, Number before) {
-  return now < before ? now : now - before;
-}
-
 Usage Difference(const Usage& now, const Usage& before) {
   return {.peak_bytes = now.peak_bytes,
-          .byte_seconds = Rise(now.byte_seconds, before.byte_seconds),
-          .granted = Rise(now.granted, before.granted),
-          .refused = Rise(now.refused, before.refused),
-          .evictions = Rise(now.evictions, before.evictions),
-          .evicted_bytes = Rise(now.evicted_bytes, before.evicted_bytes),
-          .restores = Rise(now.restores, before.restores),
-          .restored_bytes = Rise(now.restored_bytes, before.restored_bytes)};
+          // Sums of other parts may differ in the last place.
+          .byte_seconds = std::max(0., now.byte_seconds - before.byte_seconds),
+          .granted = now.granted - before.granted,
+          .refused = now.refused - before.refused,
+          .evictions = now.evictions - before.evictions,
+          .evicted_bytes = now.evicted_bytes - before.evicted_bytes,
+          .restores = now.restores - before.restores,
+          .restored_bytes = now.restored_bytes - before.restored_bytes};
 }
 
 }  // namespace
@@ -64,20 +59,22 @@ absl::Time NextDay(absl::Time time) {
 }
 
 UsageRows UsageDays::Take(const metrics::Counts& counts, absl::Time now) {
-  UsageRows rows;
-  std::map<std::pair<std::string, std::string>, Usage> totals;
+  Totals present;
   for (const auto& [name, tenant] : counts.tenants) {
-    for (const auto& [uuid, device] : tenant.devices) {
-      const auto key = std::make_pair(name, uuid);
-      const Usage total = TotalOf(device);
-      const auto was = before_.find(key);
-      const Usage rise =
-          was == before_.end() ? total : Difference(total, was->second);
-      if (!rise.empty()) rows[{DayOf(now), name, uuid}] = rise;
-      totals.emplace(key, total);
-    }
+    for (const auto& [uuid, device] : tenant.devices)
+      present[{name, uuid}] = TotalOf(device);
   }
-  before_ = std::move(totals);
+  // One that was deleted and made anew has begun at 0 again.
+  Totals all = present;
+  for (const auto& [key, device] : counts.ended) all[key].Add(TotalOf(device));
+  UsageRows rows;
+  for (const auto& [key, total] : all) {
+    const auto was = before_.find(key);
+    const Usage rise =
+        was == before_.end() ? total : Difference(total, was->second);
+    if (!rise.empty()) rows[{DayOf(now), key.first, key.second}] = rise;
+  }
+  before_ = std::move(present);
   return rows;
 }
 

@@ -28,8 +28,9 @@ class UsageDays {
   [[nodiscard]] UsageRows Take(const metrics::Counts& counts, absl::Time now);
 
  private:
-  // Of a tenant on a device: as it was.
-  std::map<std::pair<std::string, std::string>, Usage> before_;
+  // By tenant and device.
+  using Totals = std::map<std::pair<std::string, std::string>, Usage>;
+  Totals before_;  // as they were
 };
 
 }  // namespace gmb::broker

@@ -21,6 +21,7 @@ UsageLedger::UsageLedger(metrics::EventCounts* counts, const Clock* clock,
       clock_(clock),
       store_(std::move(store)),
       timer_(clock, [this] { OnTime(); }) {
+  counts_->KeepEnded();
   SetTimer();
 }
 

@@ -114,6 +114,19 @@ TEST_F(EventCountsTest, ADeletedTenantIsForgotten) {
   OfLease("lease_granted", 1, 100);
   Publish("tenant_deleted");
   EXPECT_TRUE(counts_.Get().tenants.empty());
+  EXPECT_TRUE(counts_.TakePeaks().ended.empty()) << "nobody asked for it";
+}
+
+TEST_F(EventCountsTest, ADeletedTenantIsKeptForTheOneWhoAskedAndOnce) {
+  counts_.KeepEnded();
+  OfLease("lease_granted", 1, 100);
+  Publish("tenant_deleted");
+  EXPECT_TRUE(counts_.Get().tenants.empty());
+  const Counts taken = counts_.TakePeaks();
+  ASSERT_EQ(taken.ended.size(), 1U);
+  EXPECT_EQ(taken.ended.begin()->second.granted, 1U);
+  EXPECT_EQ(taken.ended.begin()->second.peak_bytes, 100U);
+  EXPECT_TRUE(counts_.TakePeaks().ended.empty());
 }
 
 TEST_F(EventCountsTest, MissedEventsAreCounted) {

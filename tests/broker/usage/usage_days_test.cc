@@ -71,9 +71,11 @@ TEST(UsageDaysTest, ATenantThatIsMadeAnewBeginsAnew) {
   UsageDays days;
   const UsageKey today{kDay, "a", "host-0"};
   (void)days.Take(Of("a", Granted(5, 50)), kNoon);
+  metrics::Counts anew = Of("a", Granted(2, 20));
+  anew.ended[{"a", "host-0"}] = Granted(6, 55);
   EXPECT_THAT(
-      days.Take(Of("a", Granted(2, 20)), kNoon),
-      ElementsAre(Pair(today, Usage{.byte_seconds = 20, .granted = 2})));
+      days.Take(anew, kNoon),
+      ElementsAre(Pair(today, Usage{.byte_seconds = 25, .granted = 3})));
   // Deleted, seen, and made anew.
   EXPECT_THAT(days.Take({}, kNoon), IsEmpty());
   EXPECT_THAT(days.Take(Of("a", Granted(2, 0)), kNoon),

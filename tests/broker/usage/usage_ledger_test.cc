@@ -110,6 +110,24 @@ TEST_F(UsageLedgerTest, WritesWhatIsLeftAtItsEnd) {
   EXPECT_EQ(rows->front().second.granted, 1U);
 }
 
+// A tenant for each job lives for less than a minute.
+TEST_F(UsageLedgerTest, ADeletedTenantIsListedWithAllThatItUsed) {
+  const auto ledger = Open();
+  for (int job = 0; job < 2; ++job) {
+    Grant(64);
+    clock_.Advance(std::chrono::seconds(10));
+    Release(64);
+    Publish("tenant_deleted", 0);
+  }
+  Grant(32);
+  EXPECT_EQ(Of(ledger.get(), 10),
+            (Usage{.peak_bytes = 64, .byte_seconds = 1280, .granted = 3}));
+  // More than it had, and made anew once more.
+  Publish("tenant_deleted", 0);
+  for (int i = 0; i < 5; ++i) Grant(16);
+  EXPECT_EQ(Of(ledger.get(), 10).granted, 8U);
+}
+
 // Within the second that is left, not after the usual minute.
 TEST_F(UsageLedgerTest, WritesByItselfBeforeTheDayEnds) {
   clock_.Advance(std::chrono::seconds(3599));
