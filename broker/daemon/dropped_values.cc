@@ -1,12 +1,12 @@
 // The broker's start: what of operators' changes is not in force.
 #include "broker/daemon/dropped_values.h"
 
-#include <algorithm>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "broker/server/grown_pools.h"
 #include "proto/amount_text.h"
 
 namespace gmb::broker {
@@ -52,17 +52,15 @@ void AddPools(const StoredState& stored, const Core& core,
   for (const v1::PoolStatus& pool : status.pools()) {
     const std::string& device = pool.device().uuid();
     const auto found = stored.pool_targets.find(device);
-    // A share fits always.
-    if (found == stored.pool_targets.end() || found->second.is_fraction())
+    if (found == stored.pool_targets.end() || HasSize(pool, found->second))
       continue;
     const quota::Amount& size = found->second;
-    const uint64_t granule =
-        std::max<uint64_t>(1, pool.device().granularity_bytes());
-    if (size.bytes() / granule * granule <= pool.target_bytes()) continue;
     (*dropped)[DroppedPool(device)] = absl::StrCat(
         "the pool is ", proto::FormatBytes(pool.target_bytes()),
         ", since the size that an operator gave it, ", AmountText(size),
-        ", does not fit any more: `gmb pool resize` settles it");
+        ", does not fit any more: the pool grows to it as memory comes free, "
+        "and "
+        "`gmb pool resize` settles it at once");
   }
 }
 

@@ -33,6 +33,7 @@ AdminService::AdminService(Core* core, QuotaStore* store, EventBus* events,
       not_in_force_(std::move(options.dropped)),
       waiting_(core, store, events, &not_in_force_, &calls_),
       overrides_(core, store, clock, &not_in_force_, &waiting_, &calls_),
+      grown_(core, store, events, &not_in_force_, &calls_),
       reports_(core, store, &not_in_force_, std::move(options.sources)),
       tenants_(core, store, &doors_, &waiting_, &overrides_),
       departures_(core, store, &doors_, &waiting_, &calls_),
@@ -42,11 +43,13 @@ AdminService::AdminService(Core* core, QuotaStore* store, EventBus* events,
       clients_(core, store, &calls_),
       calls_(calls, clock) {
   waiting_.Start();
+  grown_.Start();
   overrides_.Await(*store->Shown());
 }
 
 AdminService::~AdminService() {
   waiting_.Stop();
+  grown_.Stop();
   overrides_.Stop();
 }
 

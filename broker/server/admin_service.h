@@ -15,6 +15,7 @@
 #include "broker/server/admin_reports.h"
 #include "broker/server/admin_tenants.h"
 #include "broker/server/call_authenticator.h"
+#include "broker/server/grown_pools.h"
 #include "broker/server/not_in_force.h"
 #include "broker/server/overrides.h"
 #include "broker/server/tenant_doors.h"
@@ -143,6 +144,7 @@ class AdminService : public v1::Admin::CallbackService {
   NotInForce not_in_force_;
   WaitingGuarantees waiting_;
   Overrides overrides_;
+  GrownPools grown_;
   AdminReports reports_;
   AdminTenants tenants_;
   AdminDepartures departures_;
