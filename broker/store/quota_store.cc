@@ -31,6 +31,13 @@ Source OperatorOf(const AuditRecord& audit) {
   return {Source::Writer::kOperator, audit.operator_name};
 }
 
+// Whoever looked before a change is to see that there was one: a deletion, too,
+// writes nothing that raises the number.
+void Raise(const Declared& before, Declared* next) {
+  if (next->next_order <= before.next_order && *next != before)
+    next->next_order = before.next_order + 1;
+}
+
 absl::Status TooLarge() {
   return absl::InvalidArgumentError("an amount is above 2^63 - 1 bytes");
 }
@@ -62,6 +69,7 @@ StoredState InForce(const Declared& declared) {
 absl::Status QuotaStore::Commit(AuditRecord audit, Declared declared) {
   const std::shared_ptr<const Declared> before = declared_.Get();
   NoteFormer(*before, &declared);
+  Raise(*before, &declared);
   absl::Status done = Settle();
   if (!done.ok()) {
     LogNotWritten(audit, done);
@@ -113,7 +121,9 @@ absl::Status QuotaStore::PutDeclared(const Declared& declared,
 void QuotaStore::HoldDeclared(const Declared& declared) {
   base::MutexLock lock(&mu_);
   Declared held = declared;
-  NoteFormer(*declared_.Get(), &held);
+  const std::shared_ptr<const Declared> before = declared_.Get();
+  NoteFormer(*before, &held);
+  Raise(*before, &held);
   refused_.Accept(held);
   in_doubt_ = !refused_.empty();
   declared_.Set(std::move(held));

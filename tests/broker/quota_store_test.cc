@@ -198,7 +198,8 @@ TEST_F(QuotaStoreTest,
   const Declared merged = MergeFile(store->GetDeclared(), file, kAt).next;
   ASSERT_TRUE(store->PutDeclared(merged, Record("apply_file", "")).ok());
   const Declared loaded = Open()->GetDeclared();
-  EXPECT_EQ(loaded, merged);
+  EXPECT_EQ(loaded, store->GetDeclared());
+  EXPECT_EQ(loaded.tenants, merged.tenants);
   const Subject& a = loaded.tenants.at("a");
   EXPECT_EQ(InForce(a, "limit")->value, "64");
   EXPECT_EQ(ToText(InForce(a, "limit")->source), "operator");
@@ -225,7 +226,27 @@ TEST_F(QuotaStoreTest, WhatIsDeclaredComesBackAsItWasPut) {
   EXPECT_EQ(Open()->GetDeclared(), declared);
   declared.tenants.erase("a");
   ASSERT_TRUE(Open()->PutDeclared(declared, Record("apply_file", "")).ok());
+  ++declared.next_order;
   EXPECT_EQ(Open()->GetDeclared(), declared);
+}
+
+// Who looked before is told so.
+TEST_F(QuotaStoreTest, EachChangeRaisesTheRevisionAndNothingElseDoes) {
+  const auto store = Open();
+  ASSERT_TRUE(store->PutTenant(PolicyA(), Record("set_tenant", "a")).ok());
+  uint64_t before = store->Shown()->next_order;
+  ASSERT_TRUE(store->DeleteTenant("a", Record("delete_tenant", "a")).ok());
+  EXPECT_GT(store->Shown()->next_order, before);
+  before = store->Shown()->next_order;
+  Declared forgotten = store->GetDeclared();
+  Forget("a", &forgotten);
+  store->HoldDeclared(forgotten);
+  EXPECT_GT(store->Shown()->next_order, before);
+  before = store->Shown()->next_order;
+  ASSERT_TRUE(
+      store->PutDeclared(store->GetDeclared(), Record("apply_file", "")).ok());
+  EXPECT_EQ(store->Shown()->next_order, before);
+  EXPECT_EQ(Open()->GetDeclared().next_order, before);
 }
 
 // The next change that the disk takes brings it there.
