@@ -5,6 +5,8 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/match.h"
+
 namespace gmb::broker {
 namespace {
 
@@ -104,9 +106,19 @@ void HandOver(Subject* subject) {
   subject->fields = std::move(rest);
 }
 
-bool IsOperators(const Written& written) {
+// A value that `writer` takes away with the field: its own, and operators'.
+bool IsTakenBy(const Source& writer, const Written& written) {
   return written.source.writer == Writer::kOperator ||
-         written.source.writer == Writer::kOverride;
+         written.source.writer == Writer::kOverride ||
+         (writer.writer == Writer::kApply && written.source == writer);
+}
+
+// Of a device: the value that it has without a word of its own.
+bool IsAsEverywhere(const std::string& field, const std::string& value,
+                    const Fields& fields) {
+  if (!absl::StartsWith(field, "devices/")) return false;
+  const auto general = fields.find(field.substr(field.rfind('/') + 1));
+  return general != fields.end() && general->second == value;
 }
 
 // Returns whether the file made it and it is still there.
@@ -157,8 +169,8 @@ void WriteFields(const std::string& name, const Fields& fields,
   subject.deleted = false;
   for (auto field = subject.fields.begin(); field != subject.fields.end();) {
     if (!fields.contains(field->first)) {
-      std::erase_if(field->second, [](const Written& written) {
-        return IsOperators(written);
+      std::erase_if(field->second, [&](const Written& written) {
+        return IsTakenBy(source, written);
       });
     }
     field =
@@ -166,6 +178,9 @@ void WriteFields(const std::string& name, const Fields& fields,
   }
   for (const auto& [field, value] : fields) {
     const Written* const last = InForce(subject, field);
+    if (last == nullptr && !named.contains(field) &&
+        IsAsEverywhere(field, value, fields))
+      continue;
     if (last != nullptr && last->value == value &&
         (!last->until.has_value() || !named.contains(field)))
       continue;

@@ -38,10 +38,12 @@ struct FileMerge {
 [[nodiscard]] FileMerge MergeFile(const Declared& now, const FileState& file,
                                   absl::Time at);
 
-// An operator's change: writes those of the fields that are not so already. A
-// device's fields that are left out are taken away as far as operators wrote
-// them. A tenant that is new, or was deleted, is the operator's then. Those of
-// `named` are meant to be so for good, if they are so for a time.
+// An operator's change, or an apply's: writes those of the fields that are not so
+// already. A device's fields that are left out are taken away as far as
+// operators, or this apply, wrote them. A tenant that is new, or was deleted, is
+// the source's then. Those of `named` are meant to be so for good, if they are so
+// for a time. A device's field that nobody wrote, that is not named and is as on
+// every device, stays so: it goes on with the value of every device.
 void WriteFields(const std::string& name, const Fields& fields,
                  const Source& source, absl::Time at, Declared* declared,
                  const std::set<std::string>& named = {});

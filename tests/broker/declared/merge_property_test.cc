@@ -145,7 +145,7 @@ class RandomRun {
                            : InForce(declared_.tenants[name]);
     fields[field] = Value(field);
     WriteFields(name, fields, {Source::Writer::kOperator, "ann"}, kThen,
-                &declared_);
+                &declared_, {field});
     ModelTenant& tenant = model_[name];
     if (is_new) {
       tenant.by_file = false;

@@ -172,6 +172,41 @@ TEST_F(Merge, AnOperatorsChangeWritesWhatDiffersAlone) {
   EXPECT_EQ(declared_, before);
 }
 
+TEST_F(Merge, ADevicesFieldThatIsNotNamedIsNotWritten) {
+  Apply(FileWith("a", {{"guarantee", "10%"}}));
+  const auto set = [this](const std::string& field, const std::string& value) {
+    Fields fields = InForce(declared_.tenants["a"]);
+    fields["devices/GPU-1/limit"] = "50%";
+    fields[field] = value;
+    WriteFields("a", FieldsOf(PolicyOf("a", fields)), kAnn, kAt, &declared_,
+                {field});
+  };
+  set("devices/GPU-1/limit", "50%");
+  EXPECT_EQ(Value("a", "devices/GPU-1/limit"), "50%");
+  EXPECT_EQ(Value("a", "devices/GPU-1/guarantee"), "");
+  Apply(FileWith("a", {{"guarantee", "30%"}}));
+  EXPECT_EQ(
+      PolicyOf("a", InForce(declared_.tenants["a"])).QuotaOn("GPU-1").guarantee,
+      quota::Amount::Fraction(0.3));
+  // One that is named is, although it is as on every device.
+  set("devices/GPU-1/weight", "1");
+  EXPECT_EQ(Value("a", "devices/GPU-1/weight"), "1");
+}
+
+TEST_F(Merge, AnApplyTakesAwayWhatItWroteForADevice) {
+  const Source web{Source::Writer::kApply, "web"};
+  const Source other{Source::Writer::kApply, "other"};
+  const auto apply = [&](const Source& source, const Fields& fields) {
+    WriteFields("a", FieldsOf(PolicyOf("a", fields)), source, kAt, &declared_);
+  };
+  apply(web, {{"devices/GPU-1/limit", "25%"}});
+  EXPECT_EQ(Value("a", "devices/GPU-1/limit"), "25%");
+  apply(other, {});
+  EXPECT_EQ(Value("a", "devices/GPU-1/limit"), "25%") << "another one's";
+  apply(web, {});
+  EXPECT_EQ(Value("a", "devices/GPU-1/limit"), "");
+}
+
 TEST_F(Merge, TheChangesAreSaidInWords) {
   Apply(FileWith("a", {{"limit", "50%"}}));
   const Declared before = declared_;

@@ -18,12 +18,19 @@ class AdminApplyTest : public AdminFixture {
       return tenants_;
     };
   }
-  // Of one tenant, which has a limit of its own on the device.
-  absl::Status Apply(const std::string& device, bool dry_run = false) {
+  static TenantPolicy Tenant(double limit) {
     TenantPolicy tenant;
     tenant.name = "a";
-    tenant.quota.limit = quota::Amount::Fraction(1);
+    tenant.quota.limit = quota::Amount::Fraction(limit);
+    return tenant;
+  }
+  // Of one tenant, which has a limit of its own on the device.
+  absl::Status Apply(const std::string& device, bool dry_run = false) {
+    TenantPolicy tenant = Tenant(1);
     tenant.device_quotas[device].limit = quota::Amount::Fraction(0.25);
+    return Apply(tenant, dry_run);
+  }
+  absl::Status Apply(const TenantPolicy& tenant, bool dry_run = false) {
     tenants_ = {tenant};
     v1::ApplyRequest request;
     request.set_name("web");
@@ -57,6 +64,18 @@ TEST_F(AdminApplyTest, AValueForADeviceThatIsHereIsInForce) {
   EXPECT_FALSE(Apply("host-1").ok());
   EXPECT_EQ(core.GetPolicy("a")->QuotaOn("host-0").limit,
             quota::Amount::Fraction(0.25));
+}
+
+TEST_F(AdminApplyTest, AValueForADeviceGoesWhenTheFileLeavesItOut) {
+  for (const double limit : {1., 0.75}) {
+    ASSERT_TRUE(Apply("host-0").ok());
+    ASSERT_TRUE(Apply(Tenant(limit)).ok());
+    EXPECT_EQ(core.GetPolicy("a")->QuotaOn("host-0").limit,
+              quota::Amount::Fraction(limit));
+    const Declared declared = store_->GetDeclared();
+    EXPECT_FALSE(
+        declared.tenants.at("a").fields.contains("devices/host-0/limit"));
+  }
 }
 
 }  // namespace
