@@ -52,9 +52,16 @@ struct Subject {
   friend bool operator==(const Subject&, const Subject&) = default;
 };
 
+// The file made the tenant and does not name it any more: it goes with its last
+// session.
+[[nodiscard]] inline bool IsLeaving(const Subject& tenant) {
+  return tenant.maker.writer == Source::Writer::kFile && !tenant.in_file;
+}
+
 // All that the file, applies and operators declare. A value.
 struct Declared {
   bool file_applied = false;
+  // Rises with each change, at the latest when it is stored: the revision.
   uint64_t next_order = 1;
   std::map<std::string, Subject> tenants;  // by name
   std::map<std::string, Subject> pools;    // by the device's UUID

@@ -2,6 +2,12 @@
 // change. Values for devices that this machine lacks are left out.
 #include "broker/server/declared_policy.h"
 
+#include <set>
+
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "broker/declared/uids.h"
+
 namespace gmb::broker {
 namespace {
 
@@ -14,8 +20,20 @@ TenantPolicy PolicyHere(const std::string& name, const Fields& fields,
   return policy;
 }
 
-bool IsLeaving(const Subject& subject) {
-  return subject.maker.writer == Source::Writer::kFile && !subject.in_file;
+// The devices for which the file or an apply has a value. An operator's change
+// cannot take it away, and so says what is to hold there.
+std::set<std::string> DevicesOfOthers(const Subject& subject) {
+  std::set<std::string> devices;
+  for (const auto& [field, writes] : subject.fields) {
+    absl::string_view device = field;
+    if (!absl::ConsumePrefix(&device, "devices/")) continue;
+    for (const Written& written : writes) {
+      if (written.source.writer == Source::Writer::kFile ||
+          written.source.writer == Source::Writer::kApply)
+        devices.emplace(device.substr(0, device.rfind('/')));
+    }
+  }
+  return devices;
 }
 
 }  // namespace
@@ -34,7 +52,12 @@ std::optional<TenantPolicy> FormerPolicy(const Declared& declared,
   const auto found = declared.tenants.find(name);
   if (found == declared.tenants.end() || found->second.former.empty())
     return std::nullopt;
-  return PolicyHere(name, found->second.former, core);
+  TenantPolicy policy = PolicyHere(name, found->second.former, core);
+  for (const std::string& device : DevicesOfOthers(found->second)) {
+    if (core.ResolveDevice(device).ok())
+      policy.device_quotas.try_emplace(device, policy.quota);
+  }
+  return policy;
 }
 
 std::optional<TenantPolicy> PolicyOfStaying(const Declared& declared,
@@ -46,6 +69,7 @@ std::optional<TenantPolicy> PolicyOfStaying(const Declared& declared,
       IsLeaving(found->second))
     return std::nullopt;
   TenantPolicy policy = DeclaredPolicy(declared, name, core);
+  if (!policy.uids.empty()) (void)UidOwners(declared).TakeOthers(&policy);
   policy.token = known->token;
   return policy;
 }

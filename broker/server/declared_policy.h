@@ -15,8 +15,9 @@ namespace gmb::broker {
 [[nodiscard]] TenantPolicy DeclaredPolicy(const Declared& declared,
                                           const std::string& name,
                                           const Core& core);
-// The same of what it had before its last change. None: it was not changed
-// since it was made.
+// The same of what it had before its last change, as an operator would set it
+// again: also for devices for which the file or an apply has said something
+// since. None: it was not changed since it was made.
 [[nodiscard]] std::optional<TenantPolicy> FormerPolicy(const Declared& declared,
                                                        const std::string& name,
                                                        const Core& core);

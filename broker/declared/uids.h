@@ -1,0 +1,36 @@
+#ifndef GMB_BROKER_DECLARED_UIDS_H_
+#define GMB_BROKER_DECLARED_UIDS_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "absl/status/status.h"
+#include "broker/declared/declared.h"
+#include "broker/machine/tenant.h"
+
+// A uid belongs to one tenant, whoever declares it.
+namespace gmb::broker {
+
+// Refuses a uid that `next` gives to a second tenant, now or once values for a
+// time have ended. The error (INVALID_ARGUMENT) names the uid, the tenant whose
+// it is, and the one that gets it. Two that had it in `before` may keep it.
+[[nodiscard]] absl::Status CheckUids(const Declared& before,
+                                     const Declared& next);
+
+// Whose uids are, where two tenants declare one: the tenant's into which it was
+// written last.
+class UidOwners {
+ public:
+  explicit UidOwners(const Declared& declared);
+
+  // Takes the uids of others out of the policy. Returns them, with the owners.
+  std::map<uint32_t, std::string> TakeOthers(TenantPolicy* policy) const;
+
+ private:
+  std::map<uint32_t, std::string> owners_;
+};
+
+}  // namespace gmb::broker
+
+#endif  // GMB_BROKER_DECLARED_UIDS_H_
