@@ -78,6 +78,14 @@ void PrintUnfit(const StartingTenant& tenant, const PreparedPool& pool,
   }
 }
 
+using Refusals = std::map<size_t, quota::Refusal>;  // by the pool's index
+
+bool MayGoWithout(const StartingTenant& tenant, const Refusals& refusals) {
+  return std::all_of(refusals.begin(), refusals.end(), [&](const auto& one) {
+    return tenant.MayGoWithout(one.second.reason == quota::Reason::kBadRequest);
+  });
+}
+
 // As the broker itself would find at its start: of tenants that operators have
 // changed it drops guarantees that do not fit, on all devices, and says so.
 bool GuaranteesFit(const std::vector<StartingTenant>& tenants,
@@ -86,28 +94,29 @@ bool GuaranteesFit(const std::vector<StartingTenant>& tenants,
   std::vector<Fitting> fitting(pools.size());
   for (const StartingTenant& tenant : tenants) {
     const TenantPolicy& policy = tenant.config.policy;
-    bool fits = true;
+    Refusals refusals;
     for (size_t i = 0; i < pools.size(); ++i) {
       fitting[i].push_back(QuotaIn(policy, pools[i]));
       const auto refused =
           quota::CheckQuotas(fitting[i], pools[i].options.target_bytes,
                              pools[i].options.worker->info().granularity_bytes);
-      if (!refused.has_value()) continue;
-      fits = false;
-      if (tenant.is_stored) continue;
-      fitting[i].pop_back();
-      PrintUnfit(tenant, pools[i], refused->refusal);
+      if (refused.has_value()) refusals[i] = refused->refusal;
     }
-    if (fits) continue;
-    all_fit &= tenant.is_stored;
-    if (!tenant.is_stored) continue;
-    for (Fitting& in_pool : fitting)
-      in_pool.back().guarantee = quota::Amount::Bytes(0);
-    std::printf(
-        "warning: tenant %s would start without the guarantee that an "
-        "operator gave it, which does not fit any more: set it anew with "
-        "`gmb tenant set`\n",
-        policy.name.c_str());
+    if (refusals.empty()) continue;
+    if (MayGoWithout(tenant, refusals)) {
+      for (Fitting& in_pool : fitting)
+        in_pool.back().guarantee = quota::Amount::Bytes(0);
+      std::printf(
+          "warning: tenant %s would start without its guarantee, which does "
+          "not fit any more: set it anew with `gmb tenant set`\n",
+          policy.name.c_str());
+      continue;
+    }
+    all_fit = false;
+    for (const auto& [pool, refusal] : refusals) {
+      fitting[pool].pop_back();
+      PrintUnfit(tenant, pools[pool], refusal);
+    }
   }
   return all_fit;
 }
@@ -261,13 +270,14 @@ bool Check(const BrokerConfig& config) {
   }
   PrintPools(*pools);
   const std::map<std::string, std::string> uuids = UuidsOf(*pools);
-  const Declared declared = StartingState(stored, config, uuids);
-  if (const absl::Status fits = CheckConflicts(declared); !fits.ok()) {
+  const Declared before = WithoutEnded(stored);
+  const Declared declared = StartingState(before, config, uuids);
+  if (const absl::Status fits = CheckConflicts(before, declared); !fits.ok()) {
     ok = false;
     PrintProblem(fits);
   }
   const std::vector<StartingTenant> tenants =
-      MergeTenants(config.tenants, declared, uuids);
+      MergeTenants(config.tenants, before, declared, uuids);
   PrintTenants(config, tenants);
   ok &= FilesCanBeOpened(config, *pools, tenants.size());
   ok &= GuaranteesFit(tenants, *pools);

@@ -10,7 +10,6 @@
 #include "base/status_macros.h"
 #include "broker/daemon/check_directories.h"
 #include "broker/daemon/store_setup.h"
-#include "broker/declared/conflict.h"
 #include "broker/instance_lock.h"
 #include "broker/keeping/journal_look.h"
 #include "device/devices.h"
@@ -40,7 +39,6 @@ absl::StatusOr<Declared> ReadDatabase(const std::string& state_dir) {
 absl::Status CheckDatabase(const std::string& state_dir) {
   GMB_RETURN_IF_ERROR(CheckStoreIsThere(state_dir));
   GMB_ASSIGN_OR_RETURN(const Declared stored, ReadDatabase(state_dir));
-  GMB_RETURN_IF_ERROR(CheckConflicts(stored));
   std::printf("database: %zu tenants\n", stored.tenants.size());
   return absl::OkStatus();
 }

@@ -69,7 +69,8 @@ absl::Status Daemon::OpenKeeping() {
 }
 
 absl::Status Daemon::SetUpCore() {
-  const Declared before = state_.store()->GetDeclared();
+  const Declared stored = state_.store()->GetDeclared();
+  const Declared before = WithoutEnded(stored);
   live_core_ =
       std::make_unique<LiveCore>(LiveCore::Deps{.config = &config_,
                                                 .clock = &clock_,
@@ -79,7 +80,7 @@ absl::Status Daemon::SetUpCore() {
                        live_core_->PreparePools(before));
   uuids_ = UuidsOf(pools);
   const Declared declared = StartingState(before, config_, uuids_);
-  GMB_RETURN_IF_ERROR(CheckConflicts(declared));
+  GMB_RETURN_IF_ERROR(CheckConflicts(before, declared));
   stored_ = InForce(declared);
   GMB_RETURN_IF_ERROR(live_core_->OpenHostPool(&pools));
   GMB_ASSIGN_OR_RETURN(const FdPlan plan,
@@ -90,8 +91,8 @@ absl::Status Daemon::SetUpCore() {
   GMB_RETURN_IF_ERROR(live_core_->Start(plan, sockets_.TenantsDirectory()));
   ImportedSlabs imported = ImportedBy(pools);
   GMB_RETURN_IF_ERROR(live_core_->AddPools(std::move(pools)));
-  GMB_RETURN_IF_ERROR(AddStartingTenants(declared));
-  StoreFile(before, declared, state_.store());
+  GMB_RETURN_IF_ERROR(AddStartingTenants(before, declared));
+  StoreFile(stored, declared, state_.store());
   if (keeping_ != nullptr) {
     takeover_ = std::make_unique<Takeover>(keeping_.get(), live_core_->core());
     takeover_->AdoptSessions(std::move(imported), live_core_->counts());
@@ -99,9 +100,10 @@ absl::Status Daemon::SetUpCore() {
   return absl::OkStatus();
 }
 
-absl::Status Daemon::AddStartingTenants(const Declared& declared) {
+absl::Status Daemon::AddStartingTenants(const Declared& before,
+                                        const Declared& declared) {
   const std::vector<StartingTenant> tenants =
-      MergeTenants(config_.tenants, declared, uuids_);
+      MergeTenants(config_.tenants, before, declared, uuids_);
   std::set<std::string> names;
   for (const StartingTenant& tenant : tenants) {
     names.insert(tenant.config.policy.name);

@@ -65,7 +65,8 @@ class Daemon {
 
   absl::Status OpenKeeping();
   absl::Status SetUpCore();
-  absl::Status AddStartingTenants(const Declared& declared);
+  absl::Status AddStartingTenants(const Declared& before,
+                                  const Declared& declared);
   absl::Status StartServers();
 
   const BrokerConfig config_;

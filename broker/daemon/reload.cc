@@ -17,6 +17,7 @@
 #include "broker/daemon/store_setup.h"
 #include "broker/declared/changes.h"
 #include "broker/declared/conflict.h"
+#include "broker/declared/uids.h"
 #include "broker/log/logging.h"
 
 namespace gmb::broker {
@@ -150,10 +151,11 @@ absl::StatusOr<Reloader::Plan> Reloader::MakePlan() const {
     if (WaitForItsEnd(field, plan.base, &state)) plan.behind.push_back(field);
   }
   plan.merge = MergeFile(plan.base, state, read_at_);
-  GMB_RETURN_IF_ERROR(CheckConflicts(plan.merge.next));
+  GMB_RETURN_IF_ERROR(CheckConflicts(plan.base, plan.merge.next));
+  GMB_RETURN_IF_ERROR(CheckUids(plan.base, plan.merge.next));
   Declared staying = plan.merge.next;
   for (const std::string& name : plan.merge.leaving) Forget(name, &staying);
-  plan.tenants = MergeTenants(file_.tenants, staying, uuids_);
+  plan.tenants = MergeTenants(file_.tenants, plan.base, staying, uuids_);
   for (StartingTenant& tenant : plan.tenants) {
     TenantPolicy& policy = tenant.config.policy;
     const absl::StatusOr<TenantPolicy> known =

@@ -83,13 +83,14 @@ absl::StatusOr<std::unique_ptr<QuotaStore>> OpenQuotaStore(
   return store;
 }
 
+Declared WithoutEnded(Declared stored) {
+  (void)Expire(absl::Now(), &stored);
+  return stored;
+}
+
 Declared StartingState(const Declared& before, const BrokerConfig& config,
                        const std::map<std::string, std::string>& uuids) {
-  const absl::Time now = absl::Now();
-  Declared lasting = before;
-  // Values for a time that ended while no broker ran are over.
-  (void)Expire(now, &lasting);
-  FileMerge merge = MergeFile(lasting, FileStateOf(config, uuids), now);
+  FileMerge merge = MergeFile(before, FileStateOf(config, uuids), absl::Now());
   for (const std::string& name : merge.leaving) Forget(name, &merge.next);
   return std::move(merge.next);
 }

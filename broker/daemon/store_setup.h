@@ -26,8 +26,11 @@ namespace gmb::broker {
 [[nodiscard]] absl::StatusOr<std::unique_ptr<QuotaStore>> OpenQuotaStore(
     const std::string& state_dir, bool fresh_state);
 
+// Without the values for a time that ended while no broker ran.
+[[nodiscard]] Declared WithoutEnded(Declared stored);
+
 // The declared values that a start begins with: the file, merged into those of
-// before. A tenant that the file made and does not name any more is gone, since
+// before, which are without those that have ended. A tenant that the file made and does not name any more is gone, since
 // nobody uses it yet.
 [[nodiscard]] Declared StartingState(
     const Declared& before, const BrokerConfig& config,

@@ -9,7 +9,9 @@
 #include "absl/strings/str_join.h"
 #include "broker/declared/conflict.h"
 #include "broker/declared/fields.h"
+#include "broker/declared/uids.h"
 #include "broker/log/logging.h"
+#include "proto/error_status.h"
 
 namespace gmb::broker {
 namespace {
@@ -75,26 +77,48 @@ void LogOverridden(const std::string& name,
                      absl::StrJoin(fields, ", "))}});
 }
 
-StartingTenant StartingOf(const std::string& name, const Subject& subject,
+// Said, since the tenant itself says otherwise (`gmb tenant get`).
+void LeaveOutUidsOfOthers(const UidOwners& owners, TenantPolicy* policy) {
+  for (const auto& [uid, owner] : owners.TakeOthers(policy)) {
+    LogEvent(LogLevel::kWarning, "configuration",
+             {{"tenant", policy->name},
+              {"message",
+               absl::StrCat("uid ", uid, " is declared by two tenants, and is ",
+                            owner, "'s, which got it later: take it from ",
+                            policy->name, " (`gmb tenant set ", policy->name,
+                            " --uid ...`), or out of the file")}});
+  }
+}
+
+StartingTenant StartingOf(const std::string& name, const Subject& before,
+                          const Subject& subject,
                           const std::map<std::string, std::string>& uuids) {
   StartingTenant tenant;
   tenant.config.policy = OnKnownDevices(name, subject, uuids);
   const std::vector<std::string> fields = Overridden(subject);
   tenant.is_changed = !fields.empty();
   tenant.is_stored = std::any_of(fields.begin(), fields.end(), IsGuarantee);
+  tenant.has_former_pair = HasFormerPair(before, subject);
   tenant.sources = DifferentSources(subject);
   if (subject.in_file && tenant.is_changed) LogOverridden(name, fields);
   return tenant;
 }
 
+bool IsAboveLimit(const absl::Status& refused) {
+  const auto detail = proto::GetErrorDetail(refused);
+  return detail.has_value() && detail->reason() == v1::BAD_REQUEST &&
+         detail->field() == "guarantee";
+}
+
 }  // namespace
 
 std::vector<StartingTenant> MergeTenants(
-    const std::vector<TenantConfig>& configured, const Declared& declared,
-    const std::map<std::string, std::string>& uuids) {
+    const std::vector<TenantConfig>& configured, const Declared& before,
+    const Declared& declared, const std::map<std::string, std::string>& uuids) {
   std::map<std::string, const TenantConfig*> from_file;
   for (const TenantConfig& tenant : configured)
     from_file[tenant.policy.name] = &tenant;
+  const UidOwners owners(declared);
   std::vector<StartingTenant> all;
   for (const auto& [name, subject] : declared.tenants) {
     if (subject.deleted) {
@@ -104,7 +128,11 @@ std::vector<StartingTenant> MergeTenants(
                  "an operator deleted it; `gmb tenant set` brings it back"}});
       continue;
     }
-    StartingTenant tenant = StartingOf(name, subject, uuids);
+    const auto was = before.tenants.find(name);
+    StartingTenant tenant =
+        StartingOf(name, was == before.tenants.end() ? Subject() : was->second,
+                   subject, uuids);
+    LeaveOutUidsOfOthers(owners, &tenant.config.policy);
     if (const auto file = from_file.find(name); file != from_file.end()) {
       tenant.config.policy.token = file->second->policy.token;
       tenant.config.socket = file->second->socket;
@@ -113,7 +141,7 @@ std::vector<StartingTenant> MergeTenants(
   }
   std::stable_partition(
       all.begin(), all.end(),
-      [](const StartingTenant& tenant) { return tenant.is_stored; });
+      [](const StartingTenant& tenant) { return !tenant.is_stored; });
   return all;
 }
 
@@ -132,7 +160,7 @@ absl::Status AddTenants(const std::vector<StartingTenant>& tenants,
   for (const StartingTenant& tenant : tenants) {
     const TenantPolicy& policy = tenant.config.policy;
     absl::Status set = core->SetTenant(policy).status();
-    if (!set.ok() && tenant.is_stored) {
+    if (!set.ok() && tenant.MayGoWithout(IsAboveLimit(set))) {
       LogEvent(LogLevel::kError, "stored_guarantee_does_not_fit",
                {{"tenant", policy.name},
                 {"message",

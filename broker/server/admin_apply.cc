@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "broker/declared/changes.h"
 #include "broker/declared/conflict.h"
 #include "broker/declared/merge.h"
+#include "broker/declared/uids.h"
 #include "broker/server/admin_audit.h"
 #include "broker/server/declared_policy.h"
 #include "broker/server/seen_revision.h"
@@ -93,6 +95,25 @@ absl::Status CheckOwners(const Declared& declared,
       {.field = "force"});
 }
 
+// What is so for a time is for good where the file says the same.
+std::set<std::string> WrittenFields(const Declared& declared,
+                                    const std::string& name) {
+  std::set<std::string> fields;
+  const auto found = declared.tenants.find(name);
+  if (found == declared.tenants.end()) return fields;
+  for (const auto& [field, writes] : found->second.fields) fields.insert(field);
+  return fields;
+}
+
+absl::Status CheckTogether(const Declared& before, const Declared& next) {
+  GMB_RETURN_IF_ERROR(CheckConflicts(before, next));
+  const absl::Status uids = CheckUids(before, next);
+  if (uids.ok()) return uids;
+  return proto::MakeError(v1::BAD_REQUEST,
+                          absl::StrCat("nothing was changed: ", uids.message()),
+                          {.field = "yaml"});
+}
+
 // The difference of one tenant, in words, without its name.
 std::string DiffOf(const std::string& name, const Declared& before,
                    const Declared& after) {
@@ -148,18 +169,21 @@ absl::StatusOr<AdminApply::Plan> AdminApply::MakePlan(
   std::set<std::string> in_file;
   for (const TenantPolicy& tenant : named) {
     in_file.insert(tenant.name);
-    WriteFields(tenant.name, FieldsOf(tenant), source, at, &plan.next);
+    WriteFields(tenant.name, FieldsOf(tenant), source, at, &plan.next,
+                WrittenFields(plan.before, tenant.name));
   }
   for (const auto& [name, subject] : plan.before.tenants) {
     if (in_file.contains(name) || subject.deleted) continue;
     if (Withdraw(name, source, &plan.next)) plan.deleted.push_back(name);
   }
   for (const std::string& name : plan.deleted) Forget(name, &plan.next);
-  GMB_RETURN_IF_ERROR(CheckConflicts(plan.next));
+  GMB_RETURN_IF_ERROR(CheckTogether(plan.before, plan.next));
+  const UidOwners owners(plan.next);
   for (const auto& [name, subject] : plan.next.tenants) {
     if (subject.deleted) continue;
     const absl::StatusOr<TenantPolicy> known = core_->GetPolicy(name);
     TenantPolicy policy = DeclaredPolicy(plan.next, name, *core_);
+    (void)owners.TakeOthers(&policy);
     if (known.ok()) policy.token = known->token;
     // A guarantee that a start left out stays out, unless it is written anew.
     const auto before = plan.before.tenants.find(name);

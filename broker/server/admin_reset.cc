@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "broker/declared/merge.h"
+#include "broker/declared/uids.h"
 #include "broker/server/admin_tenants.h"
 #include "broker/server/declared_policy.h"
 #include "broker/server/field_sources.h"
@@ -36,9 +37,11 @@ absl::Status AdminTenants::Reset(AuditRecord audit,
                        FieldsNamed(request, device, found->second));
   broker::Reset(request.name(), fields, &next);
   TenantPolicy policy = DeclaredPolicy(next, known.name, *core_);
+  (void)UidOwners(next).TakeOthers(&policy);
   policy.token = known.token;
   if (absl::Status checked = core_->CheckTenant(policy); !checked.ok())
     return checked;
+  GMB_RETURN_IF_ERROR(CheckDeclared(known.name, *store_->Shown(), next));
   if (request.dry_run()) return ShowPreview(policy, response);
   audit.action = "reset_tenant";
   audit.subject = request.name();

@@ -13,6 +13,7 @@
 #include "base/status_macros.h"
 #include "broker/declared/conflict.h"
 #include "broker/declared/merge.h"
+#include "broker/declared/uids.h"
 #include "broker/server/declared_policy.h"
 #include "broker/server/field_sources.h"
 #include "broker/server/seen_revision.h"
@@ -38,7 +39,49 @@ absl::Status NamingSources(const absl::Status& refused, const std::string& name,
       {.deficit_bytes = detail->deficit_bytes(), .field = detail->field()});
 }
 
+std::set<std::string> NamedBy(const v1::SetTenantRequest& request,
+                              const std::string& device,
+                              const Declared& declared) {
+  const auto found = declared.tenants.find(request.name());
+  return FieldsNamed(
+      request, device,
+      found == declared.tenants.end() ? Subject() : found->second);
+}
+
+// Writes what the request says into `declared`. `device`: its UUID.
+void Write(const AuditRecord& audit, const TenantPolicy& policy,
+           const v1::SetTenantRequest& request, const std::string& device,
+           Declared* declared) {
+  const std::set<std::string> named = NamedBy(request, device, *declared);
+  Fields fields = FieldsOf(policy);
+  if (!request.has_lasts()) {
+    WriteFields(policy.name, fields,
+                {Source::Writer::kOperator, audit.operator_name}, audit.at,
+                declared, named);
+    return;
+  }
+  std::erase_if(
+      fields, [&](const auto& field) { return !named.contains(field.first); });
+  WriteUntil(policy.name, fields,
+             {Source::Writer::kOverride, audit.operator_name}, audit.at,
+             audit.at + absl::Seconds(request.lasts().seconds()) +
+                 absl::Nanoseconds(request.lasts().nanos()),
+             declared);
+}
+
 }  // namespace
+
+absl::Status CheckDeclared(const std::string& tenant, const Declared& before,
+                           const Declared& next) {
+  const absl::Status later = CheckConflictsToCome(tenant, before, next);
+  if (!later.ok()) {
+    return proto::MakeError(v1::BAD_REQUEST, later.message(),
+                            {.field = "guarantee"});
+  }
+  const absl::Status uids = CheckUids(before, next);
+  if (uids.ok()) return uids;
+  return proto::MakeError(v1::BAD_REQUEST, uids.message(), {.field = "uids"});
+}
 
 // The tenant's policy (of a new one, the defaults) with the request's fields
 // put over it.
@@ -104,13 +147,7 @@ absl::Status AdminTenants::Set(AuditRecord audit,
   const absl::StatusOr<TenantPolicy> policy =
       request.undo() ? Former(request, known) : Merge(request, known);
   if (!policy.ok()) return policy.status();
-  if (absl::Status checked = core_->CheckTenant(*policy); !checked.ok()) {
-    Declared next = *store_->Shown();
-    WriteFields(policy->name, FieldsOf(*policy),
-                {Source::Writer::kOperator, audit.operator_name}, audit.at,
-                &next);
-    return NamingSources(checked, policy->name, next);
-  }
+  GMB_RETURN_IF_ERROR(Check(audit, *policy, request));
   response->set_made(!known.ok());
   if (request.dry_run()) return ShowPreview(*policy, response);
   audit.action = "set_tenant";
@@ -120,6 +157,18 @@ absl::Status AdminTenants::Set(AuditRecord audit,
   if (!made.ok()) return made;
   waiting_->OnSet(policy->name);
   return FillTenant(policy->name, response);
+}
+
+absl::Status AdminTenants::Check(const AuditRecord& audit,
+                                 const TenantPolicy& policy,
+                                 const v1::SetTenantRequest& request) const {
+  GMB_ASSIGN_OR_RETURN(const std::string device, Resolve(request.device()));
+  const std::shared_ptr<const Declared> before = store_->Shown();
+  Declared next = *before;
+  Write(audit, policy, request, device, &next);
+  const absl::Status now = core_->CheckTenant(policy);
+  if (!now.ok()) return NamingSources(now, policy.name, next);
+  return CheckDeclared(policy.name, *before, next);
 }
 
 absl::Status AdminTenants::ShowPreview(const TenantPolicy& policy,
@@ -163,21 +212,12 @@ absl::Status AdminTenants::Store(const AuditRecord& audit,
                                  const TenantPolicy& policy,
                                  const v1::SetTenantRequest& request) {
   GMB_ASSIGN_OR_RETURN(const std::string device, Resolve(request.device()));
-  const std::shared_ptr<const Declared> declared = store_->Shown();
-  const auto found = declared->tenants.find(policy.name);
-  const std::set<std::string> named =
-      FieldsNamed(request, device,
-                  found == declared->tenants.end() ? Subject() : found->second);
-  if (!request.has_lasts()) return store_->PutTenant(policy, audit, named);
-  Fields fields = FieldsOf(policy);
-  std::erase_if(
-      fields, [&](const auto& field) { return !named.contains(field.first); });
-  const absl::Time until = audit.at + absl::Seconds(request.lasts().seconds()) +
-                           absl::Nanoseconds(request.lasts().nanos());
+  if (!request.has_lasts()) {
+    return store_->PutTenant(policy, audit,
+                             NamedBy(request, device, *store_->Shown()));
+  }
   const absl::Status stored = store_->Change(audit, [&](Declared* next) {
-    WriteUntil(policy.name, fields,
-               {Source::Writer::kOverride, audit.operator_name}, audit.at,
-               until, next);
+    Write(audit, policy, request, device, next);
   });
   overrides_->Await(*store_->Shown());
   return stored;

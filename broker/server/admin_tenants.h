@@ -14,6 +14,12 @@
 
 namespace gmb::broker {
 
+// Whether what is declared fits together after a change of the tenant, which was
+// `before`: at each end of values for a time, and with uids of one tenant each.
+[[nodiscard]] absl::Status CheckDeclared(const std::string& tenant,
+                                         const Declared& before,
+                                         const Declared& next);
+
 // Operators make and change one tenant, on the operators' thread.
 class AdminTenants {
  public:
@@ -39,6 +45,9 @@ class AdminTenants {
   absl::StatusOr<TenantPolicy> Former(
       const v1::SetTenantRequest& request,
       const absl::StatusOr<TenantPolicy>& known) const;
+  [[nodiscard]] absl::Status Check(const AuditRecord& audit,
+                                   const TenantPolicy& policy,
+                                   const v1::SetTenantRequest& request) const;
   absl::Status ShowPreview(const TenantPolicy& policy,
                            v1::SetTenantResponse* response) const;
   absl::Status FillTenant(const std::string& name,

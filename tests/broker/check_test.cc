@@ -195,12 +195,20 @@ TEST(Check, WhatOperatorsChangedIsLookedAt) {
   BrokerConfig config = ConfigIn(directory);
   Store(config, 12 * kMiB);
   EXPECT_THAT(Checked(config).text, HasSubstr("tenants: 1, 1 of them as"));
-  // It fits beside no tenant of the file that has more than the rest.
+  // It gives way to a tenant of the file that has more than the rest.
   TenantConfig b;
   b.policy.name = "b";
   b.policy.quota = {quota::Amount::Bytes(8 * kMiB), quota::Amount::Fraction(1),
                     1};
   config.tenants.push_back(b);
+  const Said beside = Checked(config);
+  EXPECT_TRUE(beside.ok) << beside.text;
+  EXPECT_THAT(beside.text, HasSubstr("tenant a would start without its"));
+  // What the file's tenants have is more than there is, without a.
+  config.tenants.back().policy.name = "c";
+  config.tenants.push_back(b);
+  config.tenants.back().policy.quota.guarantee =
+      quota::Amount::Bytes(12 * kMiB);
   const Said above = Checked(config);
   EXPECT_FALSE(above.ok);
   EXPECT_THAT(above.text,
@@ -213,7 +221,7 @@ TEST(Check, AStoredGuaranteeThatNoLongerFitsIsSaid) {
   Store(config, 32 * kMiB);
   const Said said = Checked(config);
   EXPECT_TRUE(said.ok);
-  EXPECT_THAT(said.text, HasSubstr("warning: tenant a would start without the "
+  EXPECT_THAT(said.text, HasSubstr("warning: tenant a would start without its "
                                    "guarantee"));
 }
 

@@ -102,7 +102,9 @@ TEST(StoreSetup, WhatWasSetForATimeIsOverThoughNoBrokerRan) {
   const auto set_until = [&](absl::Time until) {
     WriteUntil("a", {{"limit", "50%"}}, {Source::Writer::kOperator, "ann"},
                now - absl::Hours(2), until, &stored);
-    return InForce(StartingState(stored, file, {})).tenants[0].quota.limit;
+    return InForce(StartingState(WithoutEnded(stored), file, {}))
+        .tenants[0]
+        .quota.limit;
   };
   EXPECT_EQ(set_until(now + absl::Hours(1)), quota::Amount::Fraction(0.5));
   EXPECT_EQ(set_until(now - absl::Hours(1)), quota::Amount::Fraction(0.75));

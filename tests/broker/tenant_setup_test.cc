@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstdint>
 #include <map>
 #include <string>
 #include <utility>
@@ -20,6 +21,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Key;
+using ::testing::Pair;
 using ::testing::SizeIs;
 
 TenantConfig FromFile(const std::string& name) {
@@ -32,6 +34,13 @@ TenantConfig FromFile(const std::string& name) {
   tenant.policy.quota.limit = Amount::Fraction(1);
   tenant.policy.token = "the file's secret";
   return tenant;
+}
+
+// The tenants of a start whose file changes nothing.
+std::vector<StartingTenant> Starting(
+    const std::vector<TenantConfig>& file, const Declared& declared,
+    const std::map<std::string, std::string>& uuids = {}) {
+  return MergeTenants(file, declared, declared, uuids);
 }
 
 // The values that operators wrote, and then the file over or beneath it.
@@ -51,8 +60,7 @@ void Set(const std::string& name, Fields fields, Declared* declared) {
 }
 
 TEST(TenantSetup, AFilesTenantIsAsTheFileHasIt) {
-  const auto tenants =
-      MergeTenants({FromFile("a")}, Merged({FromFile("a")}, {}), {});
+  const auto tenants = Starting({FromFile("a")}, Merged({FromFile("a")}, {}));
   ASSERT_THAT(tenants, SizeIs(1));
   EXPECT_FALSE(tenants[0].is_stored);
   EXPECT_FALSE(tenants[0].is_changed);
@@ -65,7 +73,7 @@ TEST(TenantSetup, AnOperatorsValueWinsAndTheRestIsTheFiles) {
   fields["min_residency"] = "30000000000ns";
   Set("a", fields, &declared);
   const auto tenants =
-      MergeTenants({FromFile("a")}, Merged({FromFile("a")}, declared), {});
+      Starting({FromFile("a")}, Merged({FromFile("a")}, declared));
   ASSERT_THAT(tenants, SizeIs(1));
   EXPECT_TRUE(tenants[0].is_changed);
   EXPECT_FALSE(tenants[0].is_stored);  // its guarantee is the file's
@@ -75,28 +83,67 @@ TEST(TenantSetup, AnOperatorsValueWinsAndTheRestIsTheFiles) {
   EXPECT_EQ(tenants[0].config.policy.token, "the file's secret");
 }
 
-TEST(TenantSetup, ThoseWhoseGuaranteeIsAnOperatorsComeFirst) {
+TEST(TenantSetup, ThoseWhoseGuaranteeIsAnOperatorsComeLast) {
   Declared declared;
-  Set("z", FieldsOf(Policy("z", {{"guarantee", "25%"}})), &declared);
+  Set("0", FieldsOf(Policy("0", {{"guarantee", "25%"}})), &declared);
   const auto tenants =
-      MergeTenants({FromFile("a")}, Merged({FromFile("a")}, declared), {});
+      Starting({FromFile("a")}, Merged({FromFile("a")}, declared));
   ASSERT_THAT(tenants, SizeIs(2));
-  EXPECT_EQ(tenants[0].config.policy.name, "z");
-  EXPECT_TRUE(tenants[0].is_stored);
+  EXPECT_EQ(tenants[1].config.policy.name, "0");
+  EXPECT_TRUE(tenants[1].is_stored);
+}
+
+// An operator's limit, which a value for a time of the guarantee had let in.
+TEST(TenantSetup, AFilesGuaranteeMayGoWhereItIsAboveAnOlderLimitOfAnOperator) {
+  TenantConfig a = FromFile("a");
+  a.policy.quota.guarantee = Amount::Fraction(0.5);
+  Declared stored = Merged({a}, {});
+  Fields fields = FieldsOf(a.policy);
+  fields["limit"] = "30%";
+  Set("a", fields, &stored);
+  const StartingTenant same = Starting({a}, Merged({a}, stored))[0];
+  EXPECT_TRUE(same.MayGoWithout(/*is_above_limit=*/true));
+  EXPECT_FALSE(same.MayGoWithout(/*is_above_limit=*/false));
+  a.policy.quota.guarantee = Amount::Fraction(0.6);
+  const StartingTenant edited =
+      MergeTenants({a}, stored, Merged({a}, stored), {})[0];
+  EXPECT_FALSE(edited.MayGoWithout(true)) << "the file has just written it";
+}
+
+TEST(TenantSetup, AUidOfTwoTenantsIsTheOnesWhoGotItLast) {
+  TenantConfig z = FromFile("z");
+  z.policy.uids = {1000, 1001};
+  Declared declared = Merged({z}, {});
+  Set("a", FieldsOf(Policy("a", {{"uids", "1000"}})), &declared);
+  const auto uids = [](const std::vector<StartingTenant>& tenants) {
+    std::map<std::string, std::vector<uint32_t>> all;
+    for (const StartingTenant& tenant : tenants)
+      all[tenant.config.policy.name] = tenant.config.policy.uids;
+    return all;
+  };
+  testing::internal::CaptureStderr();
+  EXPECT_THAT(
+      uids(Starting({z}, Merged({z}, declared))),
+      ElementsAre(Pair("a", ElementsAre(1000)), Pair("z", ElementsAre(1001))));
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              HasSubstr("uid 1000 is declared by two tenants, and is a's"));
+  z.policy.uids = {1000, 1002};
+  EXPECT_THAT(
+      uids(Starting({z}, Merged({z}, declared))),
+      ElementsAre(Pair("a", IsEmpty()), Pair("z", ElementsAre(1000, 1002))));
 }
 
 TEST(TenantSetup, ADeletedTenantStaysDeleted) {
   Declared declared = Merged({FromFile("a")}, {});
   Delete("a", &declared);
-  EXPECT_THAT(
-      MergeTenants({FromFile("a")}, Merged({FromFile("a")}, declared), {}),
-      IsEmpty());
+  EXPECT_THAT(Starting({FromFile("a")}, Merged({FromFile("a")}, declared)),
+              IsEmpty());
 }
 
 TEST(TenantSetup, ATenantThatIsTakenOutOfTheFileIsGoneUnlessAnOperatorMadeIt) {
   Declared declared = Merged({FromFile("a")}, {});
   Set("made", FieldsOf(Policy("made", {})), &declared);
-  const auto tenants = MergeTenants({}, Merged({}, declared), {});
+  const auto tenants = Starting({}, Merged({}, declared));
   ASSERT_THAT(tenants, SizeIs(1));
   EXPECT_EQ(tenants[0].config.policy.name, "made");
 }
@@ -105,7 +152,7 @@ TEST(TenantSetup, AnOperatorsValuesForADeviceThatIsGoneAreLeftOut) {
   Declared declared;
   Set("a", FieldsOf(Policy("a", {{"devices/GPU-1/limit", "50%"}})), &declared);
   const auto quotas = [&](const std::string& uuid) {
-    return MergeTenants({}, declared, {{"cuda:0", uuid}})[0]
+    return Starting({}, declared, {{"cuda:0", uuid}})[0]
         .config.policy.device_quotas;
   };
   EXPECT_THAT(quotas("GPU-1"), ElementsAre(Key("GPU-1")));
@@ -116,7 +163,7 @@ TEST(TenantSetup, AnOperatorsValuesForADeviceThatIsGoneAreLeftOut) {
 TEST(TenantSetup, TheFilesValuesForADeviceThatIsNotHereAreAMistake) {
   TenantConfig a = FromFile("a");
   a.policy.device_quotas["GPU-1"] = a.policy.quota;
-  EXPECT_THAT(MergeTenants({a}, Merged({a}, {}), {{"cuda:0", "GPU-2"}})[0]
+  EXPECT_THAT(Starting({a}, Merged({a}, {}), {{"cuda:0", "GPU-2"}})[0]
                   .config.policy.device_quotas,
               ElementsAre(Key("GPU-1")));
 }

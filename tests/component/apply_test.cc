@@ -93,6 +93,19 @@ TEST_F(ApplyTest, WhatTheConfigurationFileDeclaresIsRefusedWithoutForce) {
               ContainsRegex("limit +75% +file"));
 }
 
+TEST_F(ApplyTest, WhatWasSetForATimeIsForGoodWhereTheFileSaysTheSame) {
+  ASSERT_EQ(Apply("{name: a, limit: 50%}").exit_code, 0);
+  Run({"tenant", "set", "a", "--limit", "80%", "--for", "1h"});
+  const auto fields = [this] {
+    return Run({"tenant", "get", "a", "--output", "json"});
+  };
+  EXPECT_THAT(fields(), HasSubstr("\"until\": \"2"));
+  EXPECT_EQ(Apply("{name: a, limit: 80%}").exit_code, 0);
+  EXPECT_THAT(fields(), Not(HasSubstr("\"until\": \"2")));
+  EXPECT_THAT(Run({"tenant", "get", "a"}),
+              ContainsRegex("limit +80% +apply web"));
+}
+
 TEST_F(ApplyTest, WhatItTakesFromProcessesIsSaidAndAskedFor) {
   ASSERT_EQ(Apply("{name: a}").exit_code, 0);
   ClientOptions options;

@@ -88,6 +88,21 @@ TEST_F(OverrideTest, AlsoWhileNoBrokerRuns) {
   EXPECT_THAT(Tenant(), HasSubstr("50% ="));
 }
 
+TEST_F(OverrideTest, AGuaranteeAboveTheLimitThatWillHoldAgainIsRefused) {
+  Run({"tenant", "set", "a", "--limit", "90%", "--for", "1h"});
+  const CommandResult refused =
+      Gmb({"tenant", "set", "a", "--guarantee", "80%"});
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_THAT(refused.output,
+              AllOf(HasSubstr("once what was set for a time is over"),
+                    HasSubstr("guarantee=80% is of operator uid "),
+                    HasSubstr("limit=75% is of the file")));
+  EXPECT_THAT(Tenant(), Not(HasSubstr("80% =")));
+  // It ends sooner.
+  Run({"tenant", "set", "a", "--guarantee", "80%", "--for", "30m"});
+  EXPECT_THAT(Tenant(), HasSubstr("80% ="));
+}
+
 TEST_F(OverrideTest, ANewTenantAndAnUndoAreNotForATime) {
   EXPECT_THAT(
       Gmb({"tenant", "set", "new", "--limit", "5%", "--for", "1h"}).output,
@@ -112,6 +127,10 @@ TEST_F(OverrideTest, WhatIsExportedMakesTheSameTenants) {
        "7",         "--host-limit",
        "1GiB"});
   Run({"tenant", "set", "b", "--limit", "32MiB", "--device", "host-0"});
+  EXPECT_THAT(Run({"export"}), HasSubstr("\"host-0\": {limit: 32MiB}"))
+      << "the rest is as on every device";
+  Run({"tenant", "set", "b", "--guarantee", "16MiB", "--weight", "2",
+       "--device", "host-0"});
   const std::string text = Run({"export"});
   EXPECT_THAT(text,
               AllOf(HasSubstr("limit: 96MiB"), Not(HasSubstr("weight: 1\n")),
@@ -142,7 +161,17 @@ TEST_F(OverrideTest, AStaleRevisionIsRefused) {
   // A reset is a change as well.
   const std::string second = revision();
   Run({"tenant", "reset", "a", "--if-revision", second});
-  EXPECT_NE(revision(), second);
+  const std::string third = revision();
+  EXPECT_NE(third, second);
+  // And so is a deletion.
+  Run({"tenant", "delete", "b"});
+  EXPECT_THAT(
+      Gmb({"tenant", "set", "a", "--limit", "40%", "--if-revision", third})
+          .output,
+      HasSubstr("look again"));
+  const std::string fourth = revision();
+  Start();
+  EXPECT_EQ(revision(), fourth) << "a start changes nothing";
 }
 
 TEST_F(OverrideTest, TheAuditLogIsOfATenantAndSinceATime) {

@@ -1,0 +1,151 @@
+// What operators stored, and does not fit together any more: the real broker
+// starts all the same, and says what is not in force.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "broker/declared/merge.h"
+#include "broker/store/quota_store.h"
+#include "tests/component/reload_fixture.h"
+
+namespace gmb {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class StoredMisfitsTest : public ReloadTest {
+ protected:
+  // While no broker runs.
+  void Store(const std::function<void(broker::Declared*)>& change) const {
+    const auto store = broker::QuotaStore::Open(directory_ / "state");
+    ASSERT_TRUE(store.ok()) << store.status();
+    broker::Declared declared = (*store)->GetDeclared();
+    change(&declared);
+    const absl::Status stored = (*store)->PutDeclared(declared, {});
+    ASSERT_TRUE(stored.ok()) << stored;
+  }
+  CommandResult Apply(const std::string& tenants) const {
+    std::ofstream(directory_ / "apply.yaml") << "tenants: [" << tenants << "]";
+    return Gmb({"apply", "-f", directory_ / "apply.yaml", "--name", "web"});
+  }
+  std::string Check() const {
+    std::vector<std::string> arguments = Arguments();
+    arguments.emplace_back("--check");
+    GmbdProcess check(arguments);
+    EXPECT_EQ(check.WaitForExit(), 0) << check.log();
+    return check.log();
+  }
+};
+
+// As a broker leaves it that does not look at the end when it is asked.
+TEST_F(StoredMisfitsTest, AGuaranteeAboveTheLimitThatHoldsAgainIsLeftOut) {
+  const std::string others = "- {name: b}\n";
+  Write("tenants:\n- {name: a, guarantee: 20%, limit: 60%}\n" + others);
+  Start();
+  Stop();
+  Store([](broker::Declared* declared) {
+    const absl::Time ended = absl::Now() - absl::Seconds(1);
+    broker::WriteUntil("a", {{"limit", "80%"}},
+                       {broker::Source::Writer::kOverride, "ann"}, ended, ended,
+                       declared);
+    broker::Fields fields = broker::InForce(declared->tenants.at("a"));
+    fields["guarantee"] = "70%";
+    broker::WriteFields("a", fields, {broker::Source::Writer::kOperator, "bob"},
+                        ended, declared);
+  });
+  EXPECT_THAT(Check(), HasSubstr("tenant a would start without its guarantee"));
+  for (int start = 0; start < 2; ++start) {
+    Start();
+    EXPECT_THAT(gmbd_->log(),
+                HasSubstr("stored_guarantee_does_not_fit tenant=a"));
+    EXPECT_THAT(Tenant("a"), HasSubstr("60% ="));
+    EXPECT_THAT(Doctor(), HasSubstr("tenant a is not as an operator set it"));
+  }
+  EXPECT_THAT(Reload(), HasSubstr(" reloaded "));
+  EXPECT_EQ(Apply("{name: c}").exit_code, 0);
+  // It comes back when it fits.
+  Reload("tenants:\n- {name: a, guarantee: 20%, limit: 75%}\n" + others,
+         "stored_guarantee_fits");
+  EXPECT_THAT(Tenant("a"), AllOf(HasSubstr("75% ="), HasSubstr("70% =")));
+}
+
+// Bytes beside a share: only the pool says that one is above the other.
+TEST_F(StoredMisfitsTest, AFilesGuaranteeAboveAnOperatorsOlderLimitIsLeftOut) {
+  Write("tenants:\n- {name: a, guarantee: 50%}\n");
+  Start();
+  // The time may be over before the limit is set.
+  const absl::Time end = absl::Now() + absl::Seconds(30);
+  do {
+    ASSERT_LT(absl::Now(), end);
+    Run({"tenant", "set", "a", "--guarantee", "10%", "--for", "2s"});
+  } while (Gmb({"tenant", "set", "a", "--limit", "64MiB"}).exit_code != 0);
+  LogUntil("stored_guarantee_does_not_fit");
+  Start();
+  EXPECT_THAT(gmbd_->log(),
+              HasSubstr("stored_guarantee_does_not_fit tenant=a"));
+  EXPECT_THAT(Tenant("a"), HasSubstr("64.00 MiB"));
+  // An edit that makes it so is a mistake.
+  Stop();
+  Write("tenants:\n- {name: a, guarantee: 40%}\n");
+  GmbdProcess refused(Arguments());
+  EXPECT_EQ(refused.WaitForExit(), 1);
+  EXPECT_THAT(refused.log(), HasSubstr("guarantee=40% is of the file"));
+}
+
+TEST_F(StoredMisfitsTest, AStoredGuaranteeGivesWayToTheFilesAndAlone) {
+  device_ = "host:180MiB";
+  Write("tenants:\n- {name: a, guarantee: 60MiB}\n");
+  Start();
+  Run({"tenant", "set", "b", "--guarantee", "100MiB"});
+  Run({"tenant", "set", "c", "--guarantee", "10MiB"});
+  Stop();
+  device_ = "host:128MiB";
+  EXPECT_THAT(Check(), AllOf(HasSubstr("tenant b would start without"),
+                             Not(HasSubstr("tenant c would"))));
+  Start();
+  EXPECT_THAT(gmbd_->log(), AllOf(HasSubstr("does_not_fit tenant=b"),
+                                  Not(HasSubstr("does_not_fit tenant=c"))));
+  EXPECT_THAT(Tenant("a"), HasSubstr("60.00 MiB"));
+  // That the file's own do not fit is a mistake of it.
+  Stop();
+  Write(
+      "tenants:\n- {name: a, guarantee: 70MiB}\n- {name: d, guarantee: "
+      "70MiB}\n");
+  GmbdProcess refused(Arguments());
+  EXPECT_EQ(refused.WaitForExit(), 1);
+  EXPECT_THAT(refused.log(), HasSubstr("would exceed the pool"));
+}
+
+TEST_F(StoredMisfitsTest, AUidOfAnotherTenantIsRefusedAndAStartHasOneOwner) {
+  Write("tenants:\n- {name: z, uids: [1000]}\n");
+  Start();
+  const CommandResult set =
+      Gmb({"tenant", "set", "a", "--limit", "50%", "--uid", "1000"});
+  EXPECT_EQ(set.exit_code, 1);
+  EXPECT_THAT(set.output, HasSubstr("take it from tenant z first"));
+  EXPECT_NE(Gmb({"tenant", "get", "a"}).exit_code, 0);
+  const CommandResult applied = Apply("{name: a, uids: [1000]}");
+  EXPECT_EQ(applied.exit_code, 1);
+  EXPECT_THAT(applied.output, HasSubstr("take it from tenant z first"));
+  Run({"tenant", "set", "a", "--uid", "1001"});
+  EXPECT_THAT(
+      Reload("tenants:\n- {name: z, uids: [1000, 1001]}\n", "reload_failed"),
+      HasSubstr("take it from tenant a first"));
+  // A start has to go on: the later write is the file's.
+  Start();
+  EXPECT_THAT(gmbd_->log(),
+              HasSubstr("uid 1001 is declared by two tenants, and is z's"));
+  EXPECT_THAT(Reload(), HasSubstr(" reloaded "));
+  Run({"tenant", "set", "a", "--weight", "2"});
+}
+
+}  // namespace
+}  // namespace gmb
