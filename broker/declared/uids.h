@@ -18,7 +18,7 @@ namespace gmb::broker {
 [[nodiscard]] absl::Status CheckUids(const Declared& before,
                                      const Declared& next);
 
-// Whose uids are, where two tenants declare one: the tenant's into which it was
+// The owners of uids. One that two tenants declare is the one's into which it was
 // written last.
 class UidOwners {
  public:

@@ -95,7 +95,7 @@ absl::Status CheckOwners(const Declared& declared,
       {.field = "force"});
 }
 
-// What is so for a time is for good where the file says the same.
+// A value for a time is for good where the file says the same.
 std::set<std::string> WrittenFields(const Declared& declared,
                                     const std::string& name) {
   std::set<std::string> fields;

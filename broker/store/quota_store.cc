@@ -31,7 +31,7 @@ Source OperatorOf(const AuditRecord& audit) {
   return {Source::Writer::kOperator, audit.operator_name};
 }
 
-// Whoever looked before a change is to see that there was one: a deletion, too,
+// An operator who looked before a change is to see that there was one. A deletion
 // writes nothing that raises the number.
 void Raise(const Declared& before, Declared* next) {
   if (next->next_order <= before.next_order && *next != before)

@@ -204,7 +204,7 @@ TEST(Check, WhatOperatorsChangedIsLookedAt) {
   const Said beside = Checked(config);
   EXPECT_TRUE(beside.ok) << beside.text;
   EXPECT_THAT(beside.text, HasSubstr("tenant a would start without its"));
-  // What the file's tenants have is more than there is, without a.
+  // The file's tenants alone have more than there is.
   config.tenants.back().policy.name = "c";
   config.tenants.push_back(b);
   config.tenants.back().policy.quota.guarantee =

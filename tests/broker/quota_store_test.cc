@@ -230,7 +230,7 @@ TEST_F(QuotaStoreTest, WhatIsDeclaredComesBackAsItWasPut) {
   EXPECT_EQ(Open()->GetDeclared(), declared);
 }
 
-// Who looked before is told so.
+// An operator who looked before it is told so.
 TEST_F(QuotaStoreTest, EachChangeRaisesTheRevisionAndNothingElseDoes) {
   const auto store = Open();
   ASSERT_TRUE(store->PutTenant(PolicyA(), Record("set_tenant", "a")).ok());

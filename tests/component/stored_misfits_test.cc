@@ -1,5 +1,5 @@
-// What operators stored, and does not fit together any more: the real broker
-// starts all the same, and says what is not in force.
+// Stored values that do not fit together any more: the real broker starts all the
+// same, and says which of them are not in force.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
