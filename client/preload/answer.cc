@@ -12,6 +12,7 @@ Answer AnswerOf(Outcome outcome) {
     case Outcome::kDone:
       return CUDA_SUCCESS;
     case Outcome::kNoMemory:
+    case Outcome::kNotMapped:
       return CUDA_ERROR_OUT_OF_MEMORY;
     case Outcome::kNoBroker:
       if (TheSettings().native_without_broker) return std::nullopt;
@@ -29,6 +30,7 @@ CUresult SharingResult(Outcome outcome) {
     case Outcome::kDone:
       return CUDA_SUCCESS;
     case Outcome::kNoMemory:
+    case Outcome::kNotMapped:
       return CUDA_ERROR_OUT_OF_MEMORY;
     case Outcome::kNoBroker:
     case Outcome::kTurnedAway:

@@ -143,9 +143,11 @@ Outcome BrokerLink::Connect(std::shared_ptr<Session>* session) {
   return Outcome::kDone;
 }
 
-Outcome BrokerLink::Acquire(const std::string& device, uint64_t bytes,
-                            int64_t wait_ms, LeaseRange* lease) {
-  return Acquire(device, bytes, wait_ms, nullptr, nullptr, lease);
+Outcome BrokerLink::Acquire(const std::string& device,
+                            const std::vector<std::string>& peers,
+                            uint64_t bytes, int64_t wait_ms,
+                            LeaseRange* lease) {
+  return Acquire(device, peers, bytes, wait_ms, nullptr, nullptr, lease);
 }
 
 Outcome BrokerLink::AcquireUnmapped(const std::string& device, uint64_t bytes,
@@ -153,7 +155,7 @@ Outcome BrokerLink::AcquireUnmapped(const std::string& device, uint64_t bytes,
                                     const internal::RangeHooks& hooks,
                                     const LeaseRange* asked,
                                     LeaseRange* lease) {
-  return Acquire(device, bytes, wait_ms, &hooks, asked, lease);
+  return Acquire(device, {}, bytes, wait_ms, &hooks, asked, lease);
 }
 
 std::vector<LeaseRange> BrokerLink::AskAhead(const std::string& device,
@@ -199,8 +201,10 @@ Outcome BrokerLink::OffersUnmapped(const std::string& device) {
                                          : Outcome::kNotOffered;
 }
 
-Outcome BrokerLink::Acquire(const std::string& device, uint64_t bytes,
-                            int64_t wait_ms, const internal::RangeHooks* hooks,
+Outcome BrokerLink::Acquire(const std::string& device,
+                            const std::vector<std::string>& peers,
+                            uint64_t bytes, int64_t wait_ms,
+                            const internal::RangeHooks* hooks,
                             const LeaseRange* asked, LeaseRange* lease) {
   const RealSymbolsHere real;
   std::shared_ptr<Session> session;
@@ -216,6 +220,12 @@ Outcome BrokerLink::Acquire(const std::string& device, uint64_t bytes,
   Library().gmb_acquire_options_init(&options, sizeof(options));
   options.device = device.c_str();
   options.wait_ms = wait_ms;
+  std::vector<const char*> access;
+  if (session->OffersUnmapped(device)) {
+    for (const std::string& peer : peers) access.push_back(peer.c_str());
+  }
+  options.access_from = access.data();
+  options.access_from_count = access.size();
   gmb_lease* handle = nullptr;
   const LibraryError error(
       hooks == nullptr
@@ -226,7 +236,8 @@ Outcome BrokerLink::Acquire(const std::string& device, uint64_t bytes,
   if (!error.ok()) {
     if (asked != nullptr) return Outcome::kNoMemory;
     Say(MebibytesText(bytes) + " refused: " + error.message());
-    return error.AsOutcome(Outcome::kNoMemory);
+    return error.AsOutcome(error.Is(GMB_REASON_NONE) ? Outcome::kNotMapped
+                                                     : Outcome::kNoMemory);
   }
   *lease = {
       .handle = handle,

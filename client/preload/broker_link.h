@@ -36,6 +36,7 @@ enum class Outcome {
   kNoBroker,    // nobody answers, or not any more
   kTurnedAway,  // it takes no session of this process: no token, say
   kNotOffered,  // it has no pool of this device
+  kNotMapped,   // it granted, and this process could not map what it gave
 };
 
 // The bytes that the tenant could get now, could have at most, and has with all
@@ -60,10 +61,13 @@ class BrokerLink {
   BrokerLink(Contexts* contexts, TrimHandler on_trim)
       : contexts_(contexts), on_trim_(std::move(on_trim)) {}
 
-  // `device` is a GPU's UUID as the broker writes it.
+  // `device` is a GPU's UUID as the broker writes it, and `peers` are those of
+  // the others that may use the memory; they count where it is mapped for each.
   // `wait_ms` as gmb_acquire_options has it.
-  [[nodiscard]] Outcome Acquire(const std::string& device, uint64_t bytes,
-                                int64_t wait_ms, LeaseRange* lease);
+  [[nodiscard]] Outcome Acquire(const std::string& device,
+                                const std::vector<std::string>& peers,
+                                uint64_t bytes, int64_t wait_ms,
+                                LeaseRange* lease);
   // The same, of memory that the hooks map. kNotOffered also for a device that
   // has no such leases. `asked` is null, or what AskAhead gave for as many bytes
   // there; kNoMemory then says only that it did not come.
@@ -110,8 +114,9 @@ class BrokerLink {
   class Session;
 
   // With the hooks, if any.
-  [[nodiscard]] Outcome Acquire(const std::string& device, uint64_t bytes,
-                                int64_t wait_ms,
+  [[nodiscard]] Outcome Acquire(const std::string& device,
+                                const std::vector<std::string>& peers,
+                                uint64_t bytes, int64_t wait_ms,
                                 const internal::RangeHooks* hooks,
                                 const LeaseRange* asked, LeaseRange* lease);
   // The one of that number, if it is the current one.

@@ -63,6 +63,7 @@ namespace gmb::preload {
   F(cuDeviceGet)                            \
   F(cuDeviceGetCount)                       \
   F(cuDeviceGetUuid_v2)                     \
+  F(cuDeviceCanAccessPeer)                  \
   F(cuDevicePrimaryCtxGetState)             \
   F(cuDevicePrimaryCtxRetain)               \
   F(cuDevicePrimaryCtxRelease_v2)           \

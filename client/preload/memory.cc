@@ -7,6 +7,7 @@
 #include "base/round_up.h"
 #include "client/preload/process_life.h"
 #include "client/preload/program_gate.h"
+#include "client/preload/say.h"
 #include "client/preload/settings.h"
 
 namespace gmb::preload {
@@ -21,6 +22,7 @@ Memory::Memory(const Driver& driver)
     : driver_(driver),
       contexts_(driver, &captures_),
       names_(driver),
+      peers_(driver, &names_),
       broker_(&contexts_,
               [this](const std::string& device, uint64_t bytes) {
                 kept_.Trim(device, bytes);
@@ -87,8 +89,21 @@ Answer Memory::AllocateOnce(const Source& source, uint64_t bytes,
 
 Outcome Memory::Acquire(CUdevice device, uint64_t bytes, const WaitLeft& left,
                         LeaseRange* lease) {
-  return broker_.Acquire(names_.UuidOf(device), bytes,
-                         left.MillisecondsAt(WaitLeft::Clock::now()), lease);
+  const auto acquire = [&](const PeerDevices::Uuids& peers) {
+    return broker_.Acquire(names_.UuidOf(device), peers, bytes,
+                           left.MillisecondsAt(WaitLeft::Clock::now()), lease);
+  };
+  const PeerDevices::Uuids peers = peers_.Of(device);
+  const Outcome outcome = acquire(peers);
+  if (outcome != Outcome::kNotMapped || peers.empty()) return outcome;
+  const Outcome alone = acquire({});
+  if (alone != Outcome::kDone) return alone;
+  peers_.Forsake(device);
+  SayAlways(
+      "the driver does not map leased memory for other GPUs than its own: "
+      "what this process does with it on another GPU fails. Give the process "
+      "one GPU (CUDA_VISIBLE_DEVICES), or run it without `gmb run`");
+  return alone;
 }
 
 Outcome Memory::AllocateLarge(const Source& source, uint64_t bytes,

@@ -18,6 +18,7 @@
 #include "client/preload/kept_memory.h"
 #include "client/preload/lease_exports.h"
 #include "client/preload/lease_returns.h"
+#include "client/preload/peer_devices.h"
 #include "client/preload/steady_budget.h"
 #include "client/preload/sweeper.h"
 #include "client/preload/wait_left.h"
@@ -77,6 +78,8 @@ class Memory {
   [[nodiscard]] Outcome AllocateSmall(const Source& source, uint64_t bytes,
                                       const WaitLeft& left,
                                       CUdeviceptr* address);
+  // Of a lease that the GPU's peers may use as well; where the driver does not
+  // let them, of one that is for the GPU alone.
   [[nodiscard]] Outcome Acquire(CUdevice device, uint64_t bytes,
                                 const WaitLeft& left, LeaseRange* lease);
   [[nodiscard]] KeptMemory::Hooks KeepingHooks();
@@ -85,6 +88,7 @@ class Memory {
   Captures captures_;
   Contexts contexts_;
   DeviceNames names_;
+  PeerDevices peers_;
   BrokerLink broker_;
   Allocations allocations_;
   LeaseExports exports_;

@@ -140,18 +140,8 @@ absl::StatusOr<std::unique_ptr<MappedRange>> VmmMapper::Reserve(
   GMB_RETURN_IF_ERROR(CheckSize(bytes, info().granularity_bytes));
   std::vector<CUdevice> devices = {context()->device()};
   for (const std::string& uuid : access) {
-    GMB_ASSIGN_OR_RETURN(CudaDevice device, FindCudaDevice(driver(), uuid));
-    if (device.device == context()->device()) continue;
-    int reachable = 0;
-    GMB_RETURN_IF_ERROR(GMB_CUDA(driver(), cuDeviceCanAccessPeer, &reachable,
-                                 device.device, context()->device()));
-    if (reachable == 0) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          "these GPUs cannot access each other's memory: lease from each "
-          "alone: ",
-          info().uuid, " ", uuid));
-    }
-    devices.push_back(device.device);
+    GMB_ASSIGN_OR_RETURN(const CUdevice peer, FindPeer(uuid));
+    if (peer != context()->device()) devices.push_back(peer);
   }
   const ScopedContext scope(*context());
   GMB_RETURN_IF_ERROR(scope.status());
@@ -161,6 +151,27 @@ absl::StatusOr<std::unique_ptr<MappedRange>> VmmMapper::Reserve(
   return std::make_unique<VmmRange>(context(), start, bytes,
                                     info().granularity_bytes,
                                     std::move(devices), protection);
+}
+
+absl::StatusOr<CUdevice> VmmMapper::FindPeer(const std::string& uuid) {
+  {
+    const base::MutexLock lock(&mu_);
+    if (const auto known = peers_.find(uuid); known != peers_.end())
+      return known->second;
+  }
+  GMB_ASSIGN_OR_RETURN(const CudaDevice found, FindCudaDevice(driver(), uuid));
+  int reachable = 1;
+  if (found.device != context()->device()) {
+    GMB_RETURN_IF_ERROR(GMB_CUDA(driver(), cuDeviceCanAccessPeer, &reachable,
+                                 found.device, context()->device()));
+  }
+  if (reachable == 0) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "these GPUs cannot access each other's memory: lease from each alone: ",
+        info().uuid, " ", uuid));
+  }
+  const base::MutexLock lock(&mu_);
+  return peers_.emplace(uuid, found.device).first->second;
 }
 
 }  // namespace gmb::device

@@ -12,6 +12,7 @@
   F(cuDevicePrimaryCtxRetain)               \
   F(cuDevicePrimaryCtxReset)                \
   F(cuDevicePrimaryCtxRelease)              \
+  F(cuDevicePrimaryCtxGetState)             \
   F(cuCtxCreate)                            \
   F(cuCtxDestroy)                           \
   F(cuCtxAttach)                            \
@@ -26,6 +27,8 @@
   F(cuMemcpyHtoD)                           \
   F(cuMemcpyDtoH)                           \
   F(cuMemcpyHtoDAsync)                      \
+  F(cuMemcpyDtoDAsync)                      \
+  F(cuMemsetD8)                             \
   F(cuMemAlloc)                             \
   F(cuMemAllocPitch)                        \
   F(cuMemAllocManaged)                      \

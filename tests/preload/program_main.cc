@@ -19,6 +19,7 @@
 #include "tests/preload/program_future.h"
 #include "tests/preload/program_ipc.h"
 #include "tests/preload/program_mishaps.h"
+#include "tests/preload/program_peers.h"
 #include "tests/preload/program_refusal.h"
 #include "tests/preload/program_virtual.h"
 
@@ -56,7 +57,7 @@ class Program {
     const std::vector<std::string> words = Words(step);
     if (!Memory(words) && !Order(words) && !Ask(words) && !Pools(words) &&
         !Context(words) && !virtual_.Do(words) && !ipc_.Do(words) &&
-        !mishaps_.Do(words) && !future_.Do(words)) {
+        !mishaps_.Do(words) && !future_.Do(words) && !peers_.Do(words)) {
       Process(words, step);
     }
     std::fflush(stdout);
@@ -367,6 +368,7 @@ class Program {
   IpcSteps ipc_{api_, &memory_};
   MishapSteps mishaps_{api_, &memory_};
   FutureSteps future_{&memory_};
+  PeerSteps peers_{api_, &memory_, &streams_};
   std::map<std::string, CUmemoryPool> pools_;
   uint64_t source_ = 7;
 };

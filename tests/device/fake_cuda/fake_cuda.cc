@@ -91,6 +91,11 @@ std::string fake_cuda::UuidText(int device) {
   return std::string("GPU-fafafafa-fafa-fafa-fafa-fafafafafa") + last;
 }
 
+std::string fake_cuda::Peers() {
+  const char* const peers = std::getenv("FAKE_CUDA_PEERS");
+  return peers == nullptr ? "" : peers;
+}
+
 using fake_cuda::At;
 using fake_cuda::Contexts;
 using fake_cuda::Enter;
@@ -208,9 +213,9 @@ CUresult cuDeviceTotalMem(size_t* bytes, CUdevice) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuDeviceCanAccessPeer(int* can, CUdevice, CUdevice) {
+CUresult cuDeviceCanAccessPeer(int* can, CUdevice device, CUdevice peer) {
   FAKE_ENTER();
-  *can = 0;
+  *can = device != peer && !fake_cuda::Peers().empty() ? 1 : 0;
   return CUDA_SUCCESS;
 }
 
@@ -238,9 +243,11 @@ CUresult cuMemcpyHtoD(CUdeviceptr to, const void* from, size_t bytes) {
   return CUDA_SUCCESS;
 }
 
+// A kernel, as it were.
 CUresult cuMemsetD8(CUdeviceptr to, unsigned char value, size_t bytes) {
   FAKE_ENTER();
   if (Contexts().empty()) return CUDA_ERROR_INVALID_CONTEXT;
+  if (!fake_cuda::Reaches(to)) return CUDA_ERROR_ILLEGAL_ADDRESS;
   std::memset(At(to), value, bytes);
   return CUDA_SUCCESS;
 }

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <variant>
@@ -124,6 +125,16 @@ struct IpcName {
 };
 
 }  // namespace
+
+bool fake_cuda::Reaches(CUdeviceptr address) {
+  const auto behind = TheGpu().mappings.upper_bound(address);
+  if (behind == TheGpu().mappings.begin()) return true;
+  const auto& [start, bytes] = *std::prev(behind);
+  if (address - start >= bytes) return true;
+  CUcontext context = nullptr;
+  return GetCurrent(&context) == CUDA_SUCCESS &&
+         TheGpu().accessible[start].count(TheGpu().contexts.at(context)) == 1;
+}
 
 extern "C" {
 
@@ -264,6 +275,8 @@ CUresult cuMemSetAccess(CUdeviceptr start, size_t bytes,
                         const CUmemAccessDesc* access, size_t count) {
   FAKE_ENTER();
   if (!CoversMappings(start, bytes)) return CUDA_ERROR_INVALID_VALUE;
+  if (count > 1 && fake_cuda::Peers() == "refused")
+    return CUDA_ERROR_NOT_SUPPORTED;
   auto& mappings = TheGpu().mappings;
   for (auto it = mappings.find(start);
        it != mappings.end() && it->first < start + bytes; ++it) {

@@ -112,6 +112,15 @@ void EndContext(CUcontext context);
 // Its own fault, if it has one.
 CUresult FaultOf(CUcontext context);
 
+// Whether the current context's GPU can use the address: all but what is mapped
+// without access for it.
+bool Reaches(CUdeviceptr address);
+
+// What the GPUs can do with each other's memory, as FAKE_CUDA_PEERS says:
+// nothing when it is not set, all with "1". With "refused" the driver says that
+// they can, and fails to let them.
+std::string Peers();
+
 // A function of future.h; null when it is none of those that cuGetProcAddress
 // calls otherwise than dlsym.
 void* FindFuture(const std::string& name, int version);

@@ -252,6 +252,16 @@ CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void* from, size_t bytes,
   return Enqueue(stream, {reinterpret_cast<void*>(to), from, bytes}, from);
 }
 
+// By the stream's GPU, to which both places have to be mapped.
+CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes,
+                           CUstream stream) {
+  FAKE_ENTER();
+  if (!fake_cuda::Reaches(to) || !fake_cuda::Reaches(from))
+    return CUDA_ERROR_INVALID_VALUE;
+  auto* const source = reinterpret_cast<void*>(from);
+  return Enqueue(stream, {reinterpret_cast<void*>(to), source, bytes}, source);
+}
+
 CUresult cuMemHostRegister(void* start, size_t bytes, unsigned) {
   if (const auto during = TheGpu().during_pinning.exchange(nullptr)) during();
   FAKE_ENTER();
