@@ -64,6 +64,15 @@ bool IsFormOfKnown(const char* name) {
   return known;
 }
 
+const char* FormOfHandleTaker(const char* name) {
+  constexpr std::array kTakers = {
+      "cuMulticastBindMem", "cuMemExportToShareableHandle",
+      "cuMemGetAllocationPropertiesFromHandle", "cuMemMap", "cuMemRelease"};
+  const std::string_view base = BaseName(name);
+  const auto* const found = std::find(kTakers.begin(), kTakers.end(), base);
+  return found == kTakers.end() ? nullptr : *found;
+}
+
 void LoadKnownFunctions(void* library) {
   LoadServedFunctions(library);
   LoadGatedFunctions(library);

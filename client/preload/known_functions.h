@@ -19,6 +19,10 @@ inline constexpr int kNewestCudaVersion = 13000;
 // Whether one of them has this name, with whatever version and suffix.
 [[nodiscard]] bool IsFormOfKnown(const char* name);
 
+// "cuMemMap" of "cuMemMap_v9", and so of each function that takes a handle of
+// memory among its first arguments. Null for others.
+[[nodiscard]] const char* FormOfHandleTaker(const char* name);
+
 // `library` is the driver's. Before a program can find a function of ours.
 void LoadKnownFunctions(void* library);
 

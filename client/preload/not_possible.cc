@@ -4,6 +4,7 @@
 #include "client/preload/not_possible.h"
 
 #include <atomic>
+#include <cstring>
 #include <string>
 
 #include "client/preload/gated_wrappers.h"
@@ -40,6 +41,21 @@ int RefuseMulticast() {
         "VLLM_ALLREDUCE_USE_SYMM_MEM=0 (vLLM), NVSHMEM_DISABLE_NVLS=1 "
         "(NVSHMEM)" +
         Leased());
+  }
+  return kNotSupported;
+}
+
+int RefuseHandle(const char* function) {
+  if (std::strcmp(function, "cuMulticastBindMem") == 0)
+    return RefuseMulticast();
+  static std::atomic<bool> said = false;
+  if (!said.exchange(true)) {
+    SayAlways(
+        std::string("a handle of leased memory went to a newer form of ") +
+        function +
+        " than gmb knows: the program is told 801. Update gmb; or run the "
+        "program with `gmb run --vmm native`: then memory of cuMemCreate is "
+        "the driver's, and not leased");
   }
   return kNotSupported;
 }

@@ -14,6 +14,9 @@ void SayNoFabricHandle();
 // Part of a multicast object. The answer of the call.
 [[nodiscard]] int RefuseMulticast();
 
+// What a newer form of this function does. The answer of the call.
+[[nodiscard]] int RefuseHandle(const char* function);
+
 }  // namespace gmb::preload
 
 #endif  // GMB_CLIENT_PRELOAD_NOT_POSSIBLE_H_

@@ -2,16 +2,20 @@
 // of memory.
 #include "client/preload/tripwire.h"
 
+#include <algorithm>
 #include <array>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <string>
 
 #include "client/preload/cancels_later.h"
 #include "client/preload/known_functions.h"
+#include "client/preload/not_possible.h"
 #include "client/preload/program_gate.h"
 #include "client/preload/say.h"
 #include "client/preload/settings.h"
+#include "client/preload/virtual_handles.h"
 
 extern "C" {
 
@@ -22,8 +26,10 @@ std::array<gmb::preload::Tripwire, gmb::preload::kTripwires>
 
 // Comes between a stub and its function. Not 0: the answer of the call, which
 // must not be made.
+// `words` are those that arguments travel in first, whether or not there are as
+// many.
 __attribute__((visibility("hidden"), used)) int gmb_preload_trip(
-    gmb::preload::Tripwire* wire) noexcept;
+    gmb::preload::Tripwire* wire, const uint64_t* words) noexcept;
 
 // A label below.
 // NOLINTNEXTLINE(readability-identifier-naming)
@@ -86,6 +92,7 @@ gmb_preload_tripwire_call:
   movaps %xmm6, 176(%rsp)
   movaps %xmm7, 192(%rsp)
   movq %r11, %rdi
+  movq %rsp, %rsi
   call gmb_preload_trip
   testl %eax, %eax
   jne 1f
@@ -129,11 +136,20 @@ namespace {
 static_assert(kTripwires == 256 && sizeof(Tripwire) == 32);
 static_assert(offsetof(Tripwire, real) == 0 &&
               offsetof(Tripwire, tripped) == 16);
+static_assert(sizeof(Tripwire::takes_handle) == 8);
 static_assert(sizeof(Tripwire::real) == 8 && sizeof(Tripwire::tripped) == 4);
 
 void* StubOf(const Tripwire& wire) {
   const size_t place = &wire - gmb_preload_tripwires.data();
   return const_cast<char*>(gmb_preload_tripwire_stubs) + place * 32;
+}
+
+// The six of the stub. Fewer arguments leave others in them that nobody has
+// given, so that a name of ours there says nothing of most functions.
+constexpr size_t kWords = 6;
+
+bool HasHandleOfOurs(const uint64_t* words) {
+  return std::any_of(words, words + kWords, VirtualHandles::IsOurs);
 }
 
 std::string TextOf(const char* name) {
@@ -148,6 +164,7 @@ std::string TextOf(const char* name) {
 
 // Without a lock: a fork's child would wait for who holds it.
 void* BehindTripwire(const char* name, void* real) {
+  const char* const takes_handle = FormOfHandleTaker(name);
   std::unique_ptr<std::string> text;
   for (Tripwire& wire : gmb_preload_tripwires) {
     void* there = wire.real.load(std::memory_order_acquire);
@@ -155,13 +172,19 @@ void* BehindTripwire(const char* name, void* real) {
       if (text == nullptr) text = std::make_unique<std::string>(TextOf(name));
       if (wire.real.compare_exchange_strong(there, real)) {
         wire.why.store(text.release(), std::memory_order_release);
+        if (takes_handle != nullptr)
+          wire.takes_handle.store(takes_handle, std::memory_order_release);
         Say(std::string(name, strnlen(name, 100)) +
             " is a function that gmb does not know: memory is lent until it is "
             "called");
         return StubOf(wire);
       }
     }
-    if (there == real) return StubOf(wire);
+    if (there == real) {
+      if (takes_handle != nullptr)
+        wire.takes_handle.store(takes_handle, std::memory_order_release);
+      return StubOf(wire);
+    }
   }
   ProgramGate::NeverPark(
       "the driver has more functions that gmb does not know than it can watch");
@@ -170,10 +193,15 @@ void* BehindTripwire(const char* name, void* real) {
 
 }  // namespace gmb::preload
 
-int gmb_preload_trip(gmb::preload::Tripwire* wire) noexcept {
+int gmb_preload_trip(gmb::preload::Tripwire* wire,
+                     const uint64_t* words) noexcept {
   using gmb::preload::ProgramGate;
   using gmb::preload::Settings;
   const gmb::preload::CancelsLater cancels_later;
+  const char* const takes_handle =
+      wire->takes_handle.load(std::memory_order_acquire);
+  if (takes_handle != nullptr && gmb::preload::HasHandleOfOurs(words))
+    return gmb::preload::RefuseHandle(takes_handle);
   const std::string* const why = wire->why.load(std::memory_order_acquire);
   if (!ProgramGate::EndLending(why != nullptr
                                    ? why->c_str()
@@ -182,7 +210,8 @@ int gmb_preload_trip(gmb::preload::Tripwire* wire) noexcept {
     return gmb::preload::MemoryIsAway();
   }
   // Under a forced parking each call waits for the memory, and counts.
-  if (gmb::preload::TheSettings().park != Settings::Park::kForce)
+  if (gmb::preload::TheSettings().park != Settings::Park::kForce &&
+      takes_handle == nullptr)
     wire->tripped.store(1, std::memory_order_release);
   return 0;
 }

@@ -18,6 +18,9 @@ struct alignas(32) Tripwire {
   std::atomic<void*> real{nullptr};              // null: the stub is free
   std::atomic<const std::string*> why{nullptr};  // for people, kept
   std::atomic<unsigned> tripped{0};  // the stub jumps to the real function
+  // Of a newer form of one that takes a handle of memory, what it is a form of.
+  // Each of its calls is looked at: the driver crashes on a name of ours.
+  std::atomic<const char*> takes_handle{nullptr};
 };
 
 inline constexpr size_t kTripwires = 256;

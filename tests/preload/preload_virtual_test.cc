@@ -107,6 +107,29 @@ TEST_F(PreloadVirtualTest, WhatIsNotPossibleNamesTheProgramsOwnSwitch) {
   EXPECT_EQ(said.find(vllm), said.rfind(vllm)) << said;
 }
 
+// The driver crashes on a name of ours: it takes handles for addresses. Those of
+// its own it gets.
+TEST_F(PreloadVirtualTest, AFunctionThatIsNotKnownGetsNoHandleOfOurs) {
+  const auto program = Start(
+      "program", {.steps = {Sized("create h", 4, " 1"), "future-multicast h",
+                            "future-multicast h", "future-release h",
+                            "release h", Sized("nccl-create n", 4, " 1"),
+                            "future-multicast n", "future-release n"}});
+  EXPECT_EQ(program->AwaitExit(), 0) << program->Err();
+  const std::string multicast =
+      absl::StrCat("future-multicast h ", kNotSupported, "\n");
+  EXPECT_THAT(program->Out(),
+              HasSubstr(absl::StrCat(
+                  "create h 0\n", multicast, multicast, "future-release h ",
+                  kNotSupported, "\nrelease h 0\nnccl-create n 0\n",
+                  "future-multicast n 0\nfuture-release n 0\n")));
+  EXPECT_THAT(program->Err(),
+              HasSubstr("VLLM_ALLREDUCE_USE_SYMM_MEM=0 (vLLM)"));
+  EXPECT_THAT(program->Err(),
+              HasSubstr("a handle of leased memory went to a newer form of "
+                        "cuMemRelease than gmb knows"));
+}
+
 // XLA asks for the most that a handle can do, and for less when it is refused;
 // NCCL frees by the address alone.
 TEST_F(PreloadVirtualTest, HandlesAreWhatWasAskedForAndFoundByTheirAddress) {

@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "tests/device/fake_cuda/future.h"
+
 namespace {
 
 constexpr auto kFabricSupported = static_cast<CUdevice_attribute>(128);
@@ -23,6 +25,17 @@ void Say(const std::string& what, const std::string& name, CUresult result) {
 // A function that the fake driver alone has.
 void* OfDriver(const char* name) {
   return dlsym(dlopen("libcuda.so.1", RTLD_NOW), name);
+}
+
+// As who was built for CUDA 14.0 finds it.
+template <typename Function>
+Function* NewerForm(const char* name) {
+  const auto get = reinterpret_cast<decltype(&::cuGetProcAddress_v2)>(
+      OfDriver("cuGetProcAddress_v2"));
+  void* found = nullptr;
+  CUdriverProcAddressQueryResult status{};
+  get(name, &found, 14000, 0, &status);
+  return reinterpret_cast<Function*>(found);
 }
 
 // By a call that comes out of NCCL's library.
@@ -111,6 +124,13 @@ bool VirtualSteps::Handles(const std::vector<std::string>& words) {
                      size_t, size_t, unsigned long long);
     const auto bind = reinterpret_cast<Bind>(OfDriver("cuMulticastBindMem"));
     Say(what, name, bind(1, 0, handles_[name], 0, Number(words[2]), 0));
+  } else if (what == "future-multicast") {
+    Say(what, name,
+        NewerForm<decltype(::cuMulticastBindMem_v9)>("cuMulticastBindMem")(
+            1, 0, 0, handles_[name], 0, 1, 0));
+  } else if (what == "future-release") {
+    Say(what, name,
+        NewerForm<decltype(::cuMemRelease_v9)>("cuMemRelease")(handles_[name]));
   } else if (what == "fabric") {
     int value = -1;
     api_.cuDeviceGetAttribute_(&value, kFabricSupported, 0);

@@ -14,7 +14,9 @@
 //   create HANDLE BYTES [TYPES] [rdma], nccl-create HANDLE BYTES (as NCCL),
 //   release HANDLE, retain HANDLE AT, properties HANDLE,
 //   export HANDLE [FILE], import HANDLE FILE (where another process exported it),
-//   same-handle HANDLE OTHER-HANDLE, fabric
+//   same-handle HANDLE OTHER-HANDLE, fabric,
+//   multicast HANDLE BYTES, and by the newer form future-multicast HANDLE and
+//   future-release HANDLE
 //   map HANDLE AT BYTES [OFFSET], unmap AT BYTES, access AT BYTES [read],
 //   granted AT
 class VirtualSteps {

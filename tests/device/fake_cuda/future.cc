@@ -1,5 +1,6 @@
 #include "tests/device/fake_cuda/future.h"
 
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -39,6 +40,10 @@ void* fake_cuda::FindFuture(const std::string& name, int version) {
     return reinterpret_cast<void*>(&cuMemsetD8_v9);
   if (name == "cuMemAlloc" && version >= 14000)
     return reinterpret_cast<void*>(&cuMemAlloc_v9);
+  if (name == "cuMulticastBindMem" && version >= 14000)
+    return reinterpret_cast<void*>(&cuMulticastBindMem_v9);
+  if (name == "cuMemRelease" && version >= 14000)
+    return reinterpret_cast<void*>(&cuMemRelease_v9);
   return nullptr;
 }
 
@@ -71,6 +76,20 @@ CUresult cuMemsetD8_v9(CUdeviceptr to, unsigned char value, size_t bytes,
 
 CUresult cuMemAlloc_v9(unsigned flags, CUdeviceptr* address, size_t bytes) {
   return flags == 9 ? cuMemAlloc(address, bytes) : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuMulticastBindMem_v9(unsigned long long, CUdevice, size_t,
+                               CUmemGenericAllocationHandle handle, size_t,
+                               size_t, unsigned long long) {
+  FAKE_ENTER();
+  if (TheGpu().handles.count(handle) == 0) std::abort();
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemRelease_v9(CUmemGenericAllocationHandle handle) {
+  FAKE_LOCK();
+  if (TheGpu().handles.count(handle) == 0) std::abort();
+  return cuMemRelease(handle);
 }
 
 }  // extern "C"

@@ -38,6 +38,14 @@ CUresult cuFutureLaunch(CUdeviceptr to, unsigned value, uint64_t bytes,
 CUresult cuMemsetD8_v9(CUdeviceptr to, unsigned char value, size_t bytes,
                        unsigned flags);
 CUresult cuMemAlloc_v9(unsigned flags, CUdeviceptr* address, size_t bytes);
+// As cuMulticastBindMem and cuMemRelease. They end the process where the handle
+// is none of the driver's; a driver reads it as an address.
+CUresult cuMulticastBindMem_v9(unsigned long long multicast, CUdevice device,
+                               size_t offset,
+                               CUmemGenericAllocationHandle handle,
+                               size_t handle_offset, size_t bytes,
+                               unsigned long long flags);
+CUresult cuMemRelease_v9(CUmemGenericAllocationHandle handle);
 
 }  // extern "C"
 // NOLINTEND(readability-identifier-naming)
