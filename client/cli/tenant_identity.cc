@@ -15,13 +15,28 @@
 
 namespace gmb::cli {
 
+namespace {
+
+// Where the tenant's directory is, or would be. `gmb run` leaves the directory
+// of its tenant in the environment: from there it is the one beside it.
+std::filesystem::path DirectoryOf(const std::string& socket_dir,
+                                  const std::string& tenant) {
+  std::filesystem::path root = internal::ResolveSocketDir(socket_dir);
+  if (!root.has_filename()) root = root.parent_path();  // "a/" is a
+  return root.parent_path().filename() == "tenants" &&
+                 internal::IsTenantDirectory(root)
+             ? root.parent_path() / tenant
+             : root / "tenants" / tenant;
+}
+
+}  // namespace
+
 std::string TenantSocketDir(const std::string& socket_dir,
                             const std::string& tenant) {
   // A name with a slash is no tenant's, and must not lead elsewhere.
   if (tenant.empty() || tenant.find('/') != std::string::npos)
     return socket_dir;
-  const std::filesystem::path root = internal::ResolveSocketDir(socket_dir);
-  const std::filesystem::path own = root / "tenants" / tenant;
+  const std::filesystem::path own = DirectoryOf(socket_dir, tenant);
   // A user who may not enter it may still be the tenant on the shared socket,
   // by uid or token. Entering says nothing of a file, so look at both.
   std::error_code error;
@@ -42,8 +57,8 @@ absl::StatusOr<std::unique_ptr<Client>> ConnectAsTenant(
   const bool is_it = client.ok() && (*client)->tenant() == tenant;
   if (!tenant.empty() && !is_it && tenant.find('/') == std::string::npos) {
     // A name that was misspelt has no directory.
-    const absl::Status there = internal::CheckTenantIsThere(absl::StrCat(
-        internal::ResolveSocketDir(socket_dir), "/tenants/", tenant));
+    const absl::Status there =
+        internal::CheckTenantIsThere(DirectoryOf(socket_dir, tenant));
     if (!there.ok())
       return proto::MakeError(v1::NO_SUCH_TENANT, there.message());
   }

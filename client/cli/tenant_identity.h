@@ -10,7 +10,8 @@
 namespace gmb::cli {
 
 // The socket directory of a tenant: DIR/tenants/NAME where there is one that
-// this user may enter, otherwise DIR.
+// this user may enter, otherwise DIR. Where DIR is a tenant's own, the NAME
+// beside it counts.
 [[nodiscard]] std::string TenantSocketDir(const std::string& socket_dir,
                                           const std::string& tenant);
 

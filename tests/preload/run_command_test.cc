@@ -81,6 +81,23 @@ TEST_F(RunCommandTest, WhatIsSaidCountsAndNotWhatARunAroundItSaid) {
   EXPECT_THAT(said.out, HasSubstr("GMB_RUN_FALLBACK=fail\n"));
 }
 
+// The inner one finds the outer one's tenant in its environment.
+TEST_F(RunCommandTest, OneInsideAnotherMayBeAnotherTenant) {
+  MakeTenant("b");
+  const auto inside = [&](const std::string& tenant) {
+    return RunWith({"--tenant", "a", "--quiet"},
+                   {GMB_PROGRAM, "run", "--tenant", tenant, "--", "env"});
+  };
+  for (const std::string& tenant : Words{"a", "b"}) {
+    const Said said = inside(tenant);
+    EXPECT_EQ(said.exit_code, 0) << said.err;
+    EXPECT_THAT(said.out,
+                HasSubstr("GMB_SOCKET_DIR=" + TenantDir(tenant) + "\n"));
+    EXPECT_THAT(said.err, HasSubstr("gmb run: tenant " + tenant + " has"));
+  }
+  EXPECT_THAT(inside("nobody").err, HasSubstr("NO_SUCH_TENANT"));
+}
+
 TEST_F(RunCommandTest, WhatWasPreloadedBeforeStaysBehindIt) {
   Program program(
       Directory(), "run",
@@ -147,6 +164,22 @@ TEST_F(RunCommandTest, AProgramThatTheLibraryIsNotInIsSaidAndRuns) {
   EXPECT_EQ(said.exit_code, 7) << said.err;
   EXPECT_THAT(said.err, HasSubstr("static is linked statically"));
   EXPECT_THAT(said.err, HasSubstr("running it all the same"));
+}
+
+// As bundles that bring their own C library start their programs.
+TEST_F(RunCommandTest, AProgramThatTheDynamicLinkerIsGivenHasTheLibrary) {
+  const std::string linker = "/lib64/ld-linux-x86-64.so.2";
+  if (!std::filesystem::exists(linker)) GTEST_SKIP() << "no " << linker;
+  Program program(
+      Directory(), "linker",
+      WithFakeDriver({GMB_PROGRAM, "--socket-dir", SocketDir(), "run",
+                      "--tenant", "a", "--", linker, PRELOAD_PROGRAM, "proc",
+                      absl::StrCat("alloc x ", 4 * kMiB), Await("end")}));
+  ASSERT_TRUE(program.AwaitOut("alloc x 0")) << program.Err();
+  ExpectLeases("a", {4 * kMiB});
+  Touch("end");
+  EXPECT_EQ(program.AwaitExit(), 0) << program.Err();
+  EXPECT_THAT(program.Err(), ::testing::Not(HasSubstr("not leased")));
 }
 
 TEST_F(RunCommandTest, AScriptOfAnImageWithMuslIsRefusedInASentence) {

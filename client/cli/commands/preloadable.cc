@@ -78,21 +78,66 @@ std::string InterpreterOf(const std::string& line) {
   return words[0];
 }
 
-// The dynamic linker that the program names; nothing when it names none.
-std::optional<std::string> LinkerOf(int fd, const Elf64_Ehdr& header) {
-  if (header.e_phentsize != sizeof(Elf64_Phdr)) return std::nullopt;
+std::vector<Elf64_Phdr> SegmentsOf(int fd, const Elf64_Ehdr& header) {
+  std::vector<Elf64_Phdr> segments;
+  if (header.e_phentsize != sizeof(Elf64_Phdr)) return segments;
   const uint16_t count = std::min(header.e_phnum, kMostHeaders);
   for (uint16_t i = 0; i < count; ++i) {
     const auto segment = ReadHeader<Elf64_Phdr>(
         fd, header.e_phoff + uint64_t{i} * sizeof(Elf64_Phdr));
-    if (!segment.has_value()) return std::nullopt;
-    if (segment->p_type != PT_INTERP) continue;
+    if (!segment.has_value()) break;
+    segments.push_back(*segment);
+  }
+  return segments;
+}
+
+// The dynamic linker that the program names; nothing when it names none.
+std::optional<std::string> LinkerOf(int fd, const Elf64_Ehdr& header) {
+  for (const Elf64_Phdr& segment : SegmentsOf(fd, header)) {
+    if (segment.p_type != PT_INTERP) continue;
     const std::string path =
-        ReadAt(fd, segment->p_offset,
-               std::min<uint64_t>(segment->p_filesz, kLongestPath));
+        ReadAt(fd, segment.p_offset,
+               std::min<uint64_t>(segment.p_filesz, kLongestPath));
     return path.substr(0, path.find('\0'));
   }
   return std::nullopt;
+}
+
+// What the library calls itself; empty when it has no name.
+std::string NameOf(int fd, const std::vector<Elf64_Phdr>& segments) {
+  uint64_t strings = 0;
+  std::optional<uint64_t> name;
+  for (const Elf64_Phdr& segment : segments) {
+    if (segment.p_type != PT_DYNAMIC) continue;
+    const uint64_t count =
+        std::min<uint64_t>(segment.p_filesz / sizeof(Elf64_Dyn), kMostHeaders);
+    for (uint64_t i = 0; i < count; ++i) {
+      const auto entry =
+          ReadHeader<Elf64_Dyn>(fd, segment.p_offset + i * sizeof(Elf64_Dyn));
+      if (!entry.has_value() || entry->d_tag == DT_NULL) break;
+      if (entry->d_tag == DT_STRTAB) strings = entry->d_un.d_ptr;
+      if (entry->d_tag == DT_SONAME) name = entry->d_un.d_val;
+    }
+  }
+  if (!name.has_value()) return "";
+  for (const Elf64_Phdr& segment : segments) {
+    if (segment.p_type != PT_LOAD || strings < segment.p_vaddr ||
+        strings - segment.p_vaddr >= segment.p_filesz) {
+      continue;
+    }
+    const std::string text =
+        ReadAt(fd, segment.p_offset + (strings - segment.p_vaddr) + *name,
+               kLongestLine);
+    return text.substr(0, text.find('\0'));
+  }
+  return "";
+}
+
+// glibc's dynamic linker, called as a program: it heeds LD_PRELOAD for the
+// program that it is given, which has to be of the same C library.
+bool IsLinkerOfGlibc(int fd, const Elf64_Ehdr& header) {
+  return header.e_type == ET_DYN &&
+         absl::StartsWith(NameOf(fd, SegmentsOf(fd, header)), "ld-linux");
 }
 
 // The dynamic linker forgets LD_PRELOAD then, also for what the program starts.
@@ -141,8 +186,10 @@ Preloadable LookAtElf(int fd, const std::string& program) {
                     "starts");
   }
   const std::optional<std::string> linker = LinkerOf(fd, *header);
-  if (!linker.has_value())
+  if (!linker.has_value()) {
+    if (IsLinkerOfGlibc(fd, *header)) return {};
     return PassesBy(program, "is linked statically and loads no libraries");
+  }
   if (!absl::StrContains(*linker, "ld-musl")) return {};
   return {Preloadable::Kind::kBreaks,
           absl::StrCat(program, " is linked to musl (", *linker,

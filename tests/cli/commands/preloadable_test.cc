@@ -7,7 +7,10 @@
 
 #include <array>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "client/cli/demo/temp_dir.h"
@@ -84,6 +87,20 @@ TEST_F(PreloadableTest, StaticAndForeignProgramsPassBy) {
   const Preloadable foreign = LookAt(Write("q", Elf(kGlibc, EM_AARCH64)));
   EXPECT_EQ(foreign.kind, Kind::kPassesBy);
   EXPECT_THAT(foreign.why, HasSubstr("another processor"));
+}
+
+// It is given the program, and loads what LD_PRELOAD names into that.
+TEST_F(PreloadableTest, TheDynamicLinkerOfGlibcTakesIt) {
+  if (!std::filesystem::exists(kGlibc)) GTEST_SKIP() << "no " << kGlibc;
+  EXPECT_EQ(LookAt(kGlibc).kind, Kind::kYes) << LookAt(kGlibc).why;
+  std::ifstream file(kGlibc, std::ios::binary);
+  std::string renamed(std::istreambuf_iterator<char>(file), {});
+  const std::string name = "ld-linux-x86-64.so.2";
+  for (size_t at = 0; (at = renamed.find(name, at)) != std::string::npos;) {
+    renamed.replace(at, name.size(), "xx-linux-x86-64.so.2");
+  }
+  EXPECT_EQ(LookAt(Write("ld-linux-x86-64.so.2", renamed)).kind,
+            Kind::kPassesBy);
 }
 
 TEST_F(PreloadableTest, ProgramsWithTheirOwnersRightsPassBy) {
