@@ -111,18 +111,19 @@ TEST_F(PreloadVirtualTest, WhatIsNotPossibleNamesTheProgramsOwnSwitch) {
 // its own it gets.
 TEST_F(PreloadVirtualTest, AFunctionThatIsNotKnownGetsNoHandleOfOurs) {
   const auto program = Start(
-      "program", {.steps = {Sized("create h", 4, " 1"), "future-multicast h",
-                            "future-multicast h", "future-release h",
-                            "release h", Sized("nccl-create n", 4, " 1"),
-                            "future-multicast n", "future-release n"}});
+      "program",
+      {.steps = {Sized("create h", 4, " 1"), "future-multicast h",
+                 Sized("nccl-create n", 4, " 1"), "future-multicast n",
+                 "future-multicast h", "future-release h", "future-release n",
+                 "release h"}});
   EXPECT_EQ(program->AwaitExit(), 0) << program->Err();
   const std::string multicast =
       absl::StrCat("future-multicast h ", kNotSupported, "\n");
   EXPECT_THAT(program->Out(),
               HasSubstr(absl::StrCat(
-                  "create h 0\n", multicast, multicast, "future-release h ",
-                  kNotSupported, "\nrelease h 0\nnccl-create n 0\n",
-                  "future-multicast n 0\nfuture-release n 0\n")));
+                  "create h 0\n", multicast, "nccl-create n 0\n",
+                  "future-multicast n 0\n", multicast, "future-release h ",
+                  kNotSupported, "\nfuture-release n 0\nrelease h 0\n")));
   EXPECT_THAT(program->Err(),
               HasSubstr("VLLM_ALLREDUCE_USE_SYMM_MEM=0 (vLLM)"));
   EXPECT_THAT(program->Err(),
