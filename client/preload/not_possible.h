@@ -14,7 +14,8 @@ void SayNoFabricHandle();
 // Part of a multicast object. The answer of the call.
 [[nodiscard]] int RefuseMulticast();
 
-// What a newer form of this function does. The answer of the call.
+// A handle of leased memory for a newer form of this function. The answer of the
+// call.
 [[nodiscard]] int RefuseHandle(const char* function);
 
 }  // namespace gmb::preload

@@ -79,7 +79,7 @@ struct Gpu {
     GMB_CALL(cuMemAlloc, &block, bytes);
     return block;
   }
-  // What the GPU did is done when it returns.
+  // The kernel is done when it returns.
   [[nodiscard]] CUresult Store(CUdeviceptr block, size_t bytes,
                                uint32_t value) const {
     Use();

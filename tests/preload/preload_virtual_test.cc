@@ -110,12 +110,12 @@ TEST_F(PreloadVirtualTest, WhatIsNotPossibleNamesTheProgramsOwnSwitch) {
 // The driver crashes on a name of ours: it takes handles for addresses. Those of
 // its own it gets.
 TEST_F(PreloadVirtualTest, AFunctionThatIsNotKnownGetsNoHandleOfOurs) {
-  const auto program = Start(
-      "program",
-      {.steps = {Sized("create h", 4, " 1"), "future-multicast h",
-                 Sized("nccl-create n", 4, " 1"), "future-multicast n",
-                 "future-multicast h", "future-release h", "future-release n",
-                 "release h"}});
+  const auto program =
+      Start("program",
+            {.steps = {Sized("create h", 4, " 1"), "future-multicast h",
+                       Sized("nccl-create n", 4, " 1"), "future-multicast n",
+                       "future-multicast h", "future-release h",
+                       "future-release n", "release h"}});
   EXPECT_EQ(program->AwaitExit(), 0) << program->Err();
   const std::string multicast =
       absl::StrCat("future-multicast h ", kNotSupported, "\n");

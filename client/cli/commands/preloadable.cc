@@ -103,7 +103,7 @@ std::optional<std::string> LinkerOf(int fd, const Elf64_Ehdr& header) {
   return std::nullopt;
 }
 
-// What the library calls itself; empty when it has no name.
+// The name that the library gives itself; empty when it has none.
 std::string NameOf(int fd, const std::vector<Elf64_Phdr>& segments) {
   uint64_t strings = 0;
   std::optional<uint64_t> name;

@@ -116,9 +116,9 @@ CUresult FaultOf(CUcontext context);
 // without access for it.
 bool Reaches(CUdeviceptr address);
 
-// What the GPUs can do with each other's memory, as FAKE_CUDA_PEERS says:
-// nothing when it is not set, all with "1". With "refused" the driver says that
-// they can, and fails to let them.
+// FAKE_CUDA_PEERS: whether the GPUs reach each other's memory. They do not when
+// it is empty, and do with "1". With "refused" the driver says that they do, and
+// fails to let them.
 std::string Peers();
 
 // A function of future.h; null when it is none of those that cuGetProcAddress
