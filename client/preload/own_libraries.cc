@@ -35,18 +35,19 @@ size_t CountLibraries() {
 // Null at first; kept as long as the process.
 std::atomic<const std::vector<uint64_t>*> own = nullptr;
 
+void NoteAllBut(size_t first) {
+  static Listing& listing = *new Listing;
+  listing.skipped = first;
+  listing.addresses.reserve(CountLibraries());
+  dl_iterate_phdr(List, &listing);
+  std::sort(listing.addresses.begin(), listing.addresses.end());
+  own.store(&listing.addresses);
+}
+
 }  // namespace
 
 OwnLibraries::OwnLibraries() : before_(CountLibraries()) {}
-
-OwnLibraries::~OwnLibraries() {
-  auto* const listing = new Listing;
-  listing->skipped = before_;
-  listing->addresses.reserve(CountLibraries());
-  dl_iterate_phdr(List, listing);
-  std::sort(listing->addresses.begin(), listing->addresses.end());
-  own.store(&listing->addresses);
-}
+OwnLibraries::~OwnLibraries() { NoteAllBut(before_); }
 
 bool OwnLibraries::Has(uint64_t address) {
   const std::vector<uint64_t>* const known = own.load();
