@@ -10,6 +10,15 @@ namespace {
 // passed over.
 constexpr int kMostFronts = 16;
 
+// The part of the sum that missing and unreturned bytes have broken: those who
+// stayed within their rights do not pay for it. Leases that became hard may have
+// broken more of it; bytes that others have borrowed can serve instead of those.
+int64_t LostBytes(const Ledger& ledger) {
+  const auto lost_bytes = static_cast<int64_t>(
+      ledger.missing().bytes + ledger.totals().unreturned_bytes);
+  return std::clamp<int64_t>(-ledger.SlackBytes(), 0, lost_bytes);
+}
+
 }  // namespace
 
 absl::InlinedVector<RequestId, 2> Heads::In(PoolId id, const PoolState& pool,
@@ -103,9 +112,7 @@ std::optional<Shortage> Heads::NextShortage(PoolId id, const PoolState& pool,
 
 std::optional<Shortage> Heads::ShortageWithin(PoolId id, const PoolState& pool,
                                               uint64_t incoming_bytes) const {
-  // Those who stayed within their rights do not pay for a broken promise.
-  int64_t have_bytes = pool.ledger.FreeBytes() +
-                       std::max<int64_t>(-pool.ledger.SlackBytes(), 0) +
+  int64_t have_bytes = pool.ledger.FreeBytes() + LostBytes(pool.ledger) +
                        static_cast<int64_t>(incoming_bytes);
   std::optional<Shortage> found;
   pool.queue.ForEachWithinGuarantee(

@@ -27,8 +27,9 @@ class Planner {
   Plan Make() {
     bool enough = true;
     for (const Need& need : demand_.needs) {
+      // The snapshot may have one lease alone of a session that could trim.
+      const uint64_t trimmed = PlanTrims(need.pool, need.bytes);
       const uint64_t bytes = Capped(need);
-      const uint64_t trimmed = PlanTrims(need.pool, bytes);
       if (demand_.cause == Cause::kOperator &&
           demand_.last_step == Step::kTrim) {
         plan_.short_bytes += bytes - std::min(bytes, trimmed);

@@ -455,6 +455,23 @@ TEST_F(ClaimTest, ReclaimMakesUpForMissingBytesThatSoftLeasesStandFor) {
   EXPECT_EQ(engine_.NextShortage(kPool, 0)->lacking_bytes, 126u);
 }
 
+// Others have borrowed what can serve a guarantee all the same.
+TEST_F(ClaimTest, ReclaimServesAGuaranteeBesideALeaseThatBecameHard) {
+  SetQuota(kA, 500, 1024);
+  const auto kept = Soft(kB, 600);
+  Soft(kC, 300);
+  WaitSoft(kA, 200);
+  EXPECT_EQ(engine_.NextShortage(kPool, 0)->lacking_bytes, 76u);
+  Do(HardChanged{*kept, true});
+  ASSERT_GT(Pool().broken_bytes, 0u);
+  ASSERT_TRUE(engine_.NextShortage(kPool, 0));
+  EXPECT_EQ(engine_.NextShortage(kPool, 0)->lacking_bytes, 76u);
+  Do(MissingChanged{kPool, 50});
+  ASSERT_TRUE(engine_.NextShortage(kPool, 0));
+  EXPECT_EQ(engine_.NextShortage(kPool, 0)->lacking_bytes, 76u)
+      << "nobody makes up for lost bytes";
+}
+
 TEST_F(ClaimTest, ReclaimServesThoseBehindItInAPoolThatHasItsBytes) {
   const auto away = Away(kB, 900, 300);
   Take(kA, 512);

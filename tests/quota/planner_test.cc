@@ -607,6 +607,21 @@ TEST_F(PlannerTest, AnOperatorsTrimIsAskedOfThoseAtWorkToo) {
   EXPECT_EQ(plan_.short_bytes, 0u);
 }
 
+// A plan sees one lease each of those that cannot be evicted.
+TEST_F(PlannerTest, AnOperatorsTrimIsForMoreThanTheLeasesThatAreSeen) {
+  for (int i = 0; i < 3; ++i) {
+    LeaseRow& lease = Add(kA, 1, 0);
+    lease.gate = Gate::kOff;
+    lease.trimmable_bytes = 20;
+  }
+  Demand demand = Wants(Cause::kOperator, kA, 40);
+  for (const Step last : {Step::kTrim, Step::kEvict}) {
+    demand.last_step = last;
+    Make(demand);
+    EXPECT_EQ(plan_.trims.size(), 2u);
+  }
+}
+
 TEST_F(PlannerTest, TrimsAloneHaveTheTimeOfTheirDemand) {
   Add(kA, 10, 1).trimmable_bytes = 10;
   Demand demand = Wants(Cause::kOperator, kA, 10);

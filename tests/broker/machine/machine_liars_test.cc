@@ -1,7 +1,9 @@
 // Clients that do not answer when they are told to give memory back: what that
 // costs others, and what it costs them.
+#include <algorithm>
 #include <chrono>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "gtest/gtest.h"
@@ -92,6 +94,28 @@ TEST_F(MachineLiarsTest, NothingMoreOfAProcessIsTried) {
   RunFor(seconds(3));
   EXPECT_EQ(owner->granted, 1u);
   EXPECT_EQ(Unanswered("liar"), 1u);
+}
+
+// Its bytes are hard once it is overdue, more than the sum of guarantees has
+// room for. Memory that others have borrowed still serves the guarantee.
+TEST_F(MachineLiarsTest,
+       OneLargeLeaseThatIsKeptLeavesTheOthersToServeAGuarantee) {
+  const quota::LeaseId kept = Lease(Liar(), 160);
+  RunFor(seconds(1));
+  std::vector<quota::LeaseId> parked;
+  for (int i = 0; i < 20; ++i) parked.push_back(Lease(Parked("idle"), kLease));
+  SimClient* owner = Connect("owner");
+  AskFor(owner, 28);  // 16 are free
+  RunFor(seconds(8));
+  EXPECT_TRUE(IsHard(kept));
+  EXPECT_GT(InPool().broken_bytes, 0u);
+  EXPECT_EQ(owner->granted, 1u);
+  EXPECT_EQ(std::count_if(parked.begin(), parked.end(),
+                          [this](quota::LeaseId lease) {
+                            return Where(lease) == "evicted";
+                          }),
+            3)
+      << "no more than it lacked";
 }
 
 TEST_F(MachineLiarsTest, ABorrowerKillsNobodyWhileParkedMemoryWouldDo) {

@@ -115,6 +115,34 @@ TEST_F(MachineOperatorsTest, ToTrimEvictsNothing) {
   EXPECT_EQ(Where(used), "mapped");
 }
 
+// Of those without a gate a plan sees one lease each.
+TEST_F(MachineOperatorsTest, ToTrimAsksAsManyAsAreNeeded) {
+  SimClient* silent = Connect("a");
+  SimClient* other = Connect("a");
+  for (SimClient* client : {silent, other}) {
+    Lease(client, 1);
+    Lease(client, 20);
+    SetTrimmable(client, 20);
+  }
+  const auto answer =
+      Reclaim("a", {.granules = 40, .to = v1::ReclaimRequest::TRIM});
+  EXPECT_EQ(Told(silent, v1::BrokerMessage::kTrim), 1u);
+  EXPECT_EQ(Told(other, v1::BrokerMessage::kTrim), 1u);
+}
+
+TEST_F(MachineOperatorsTest, ToEvictAsksThemToTrimAsWell) {
+  SimClient* silent = Connect("a");
+  SimClient* other = Connect("a");
+  for (SimClient* client : {silent, other}) {
+    Lease(client, 1);
+    Lease(client, 20);
+    SetTrimmable(client, 20);
+  }
+  const auto answer = Reclaim("a", 40);
+  EXPECT_EQ(Told(silent, v1::BrokerMessage::kTrim), 1u);
+  EXPECT_EQ(Told(other, v1::BrokerMessage::kTrim), 1u);
+}
+
 // A program that is in a scope answers when it has left it.
 TEST_F(MachineOperatorsTest, ToTrimWaitsForTheAnswerOrItsDeadline) {
   for (const bool answers : {true, false}) {
