@@ -88,7 +88,7 @@ class CudaStreamFences::Fence final : public StreamFence {
 
  private:
   const std::shared_ptr<Events> events_;
-  const CUevent event_;
+  CUevent event_;
   const bool kept_;
 };
 
