@@ -45,6 +45,12 @@ struct Account {
     return std::min(requested.guarantee_bytes, HardBytes());
   }
   uint64_t ClaimBytes() const { return std::max(effective_bytes, HardBytes()); }
+  // Of the claim, what it would not be without the unreturned bytes: where the
+  // guarantee in force has room for them, they break nobody's promise.
+  uint64_t UnreturnedClaimBytes() const {
+    return ClaimBytes() -
+           std::max(effective_bytes, HardBytes() - unreturned_bytes);
+  }
   uint64_t BorrowedBytes() const {
     return ResidentBytes() -
            std::min(ResidentBytes(), requested.guarantee_bytes);
@@ -96,6 +102,7 @@ struct Totals {
   uint64_t lent_bytes = 0;
   uint64_t requested_bytes = 0;  // of the guarantees
   uint64_t committed_bytes = 0;  // of the claims
+  uint64_t unreturned_claim_bytes = 0;
   uint64_t leases = 0;
   uint64_t handles = 0;
   uint64_t uncovered = 0;  // accounts that hold more than is in force
@@ -111,6 +118,7 @@ struct Totals {
     lent_bytes += account.LentBytes();
     requested_bytes += account.requested.guarantee_bytes;
     committed_bytes += account.ClaimBytes();
+    unreturned_claim_bytes += account.UnreturnedClaimBytes();
     leases += account.leases;
     handles += account.handles;
     if (account.effective_bytes < account.CoveredBytes()) ++uncovered;
@@ -123,6 +131,7 @@ struct Totals {
     lent_bytes -= account.LentBytes();
     requested_bytes -= account.requested.guarantee_bytes;
     committed_bytes -= account.ClaimBytes();
+    unreturned_claim_bytes -= account.UnreturnedClaimBytes();
     leases -= account.leases;
     handles -= account.handles;
     if (account.effective_bytes < account.CoveredBytes()) --uncovered;

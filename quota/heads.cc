@@ -15,7 +15,7 @@ constexpr int kMostFronts = 16;
 // broken more of it; bytes that others have borrowed can serve instead of those.
 int64_t LostBytes(const Ledger& ledger) {
   const auto lost_bytes = static_cast<int64_t>(
-      ledger.missing().bytes + ledger.totals().unreturned_bytes);
+      ledger.missing().bytes + ledger.totals().unreturned_claim_bytes);
   return std::clamp<int64_t>(-ledger.SlackBytes(), 0, lost_bytes);
 }
 

@@ -28,7 +28,7 @@ class Planner {
     bool enough = true;
     for (const Need& need : demand_.needs) {
       // The snapshot may have one lease alone of a session that could trim.
-      const uint64_t trimmed = PlanTrims(need.pool, need.bytes);
+      const uint64_t trimmed = PlanTrims(need);
       const uint64_t bytes = Capped(need);
       if (demand_.cause == Cause::kOperator &&
           demand_.last_step == Step::kTrim) {
@@ -118,23 +118,25 @@ class Planner {
   }
 
   // The bytes that the asked sessions said they could give back.
-  uint64_t PlanTrims(PoolId pool, uint64_t need_bytes) {
+  uint64_t PlanTrims(const Need& need) {
+    const uint64_t need_bytes = std::max(need.bytes, need.trim_bytes);
     const Trimmers trimmers =
-        TrimmersOf(snapshot_, judge_, pool, now_, options_);
+        TrimmersOf(snapshot_, judge_, need.pool, now_, options_);
     uint64_t bytes = trimmers.asked_bytes;
-    // Nothing else is taken where trims alone are allowed. And a guarantee does
-    // not wait for one who may not answer its Evict.
+    // Nothing else is taken where trims alone are allowed, or alone help. And a
+    // guarantee does not wait for one who may not answer its Evict.
     bool late = demand_.last_step == Step::kTrim ||
-                demand_.cause == Cause::kWithinGuarantee;
+                demand_.cause == Cause::kWithinGuarantee ||
+                need_bytes > need.bytes;
     for (const LeaseRow* lease : trimmers.rows) {
       if (bytes >= need_bytes || plan_.trims.size() >= kMaxVictims) break;
       if (!late && !Rests(*lease, now_, options_)) {
-        if (RestingSuffice(pool, need_bytes - bytes)) break;
+        if (RestingSuffice(need.pool, need_bytes - bytes)) break;
         late = true;
       }
       plan_.trims.push_back({.session = lease->session,
                              .tenant = lease->tenant,
-                             .pool = pool,
+                             .pool = need.pool,
                              .bytes = lease->trimmable_bytes});
       bytes += lease->trimmable_bytes;
     }

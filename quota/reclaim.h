@@ -113,6 +113,9 @@ struct Snapshot {
 struct Need {
   PoolId pool{};
   uint64_t bytes = 0;
+  // Where larger: so many would help if trims give them. They give what can not
+  // be taken as well.
+  uint64_t trim_bytes = 0;
 };
 
 enum class Cause : uint8_t {

@@ -25,15 +25,19 @@ namespace {
 // A plan has few victims; the next one is made after so long.
 constexpr quota::Nanoseconds kStandingLook = std::chrono::milliseconds(20);
 
-// No lease can make the pool smaller than guarantees in force, hard and missing
-// bytes do. One that is taken all the same stays away for as long as they do:
-// nobody borrows in a pool that is to shrink.
+// On the device above that size.
+uint64_t BytesAbove(const quota::PoolView& pool, uint64_t size_bytes) {
+  if (pool.capacity_bytes <= size_bytes) return 0;
+  const uint64_t held_bytes = pool.charged_bytes + pool.missing_bytes;
+  return held_bytes - std::min(held_bytes, size_bytes);
+}
+
+// No lease that is taken can make the pool smaller than guarantees in force, hard
+// and missing bytes do. Such a one would stay away for as long as they do: nobody
+// borrows in a pool that is to shrink.
 uint64_t ShrinksBy(const quota::PoolView& pool) {
-  const uint64_t least =
-      std::max(pool.target_bytes, pool.committed_bytes + pool.missing_bytes);
-  if (pool.capacity_bytes <= least) return 0;
-  return pool.charged_bytes -
-         std::min(pool.charged_bytes, least - pool.missing_bytes);
+  return BytesAbove(pool, std::max(pool.target_bytes,
+                                   pool.committed_bytes + pool.missing_bytes));
 }
 
 // By an operator. Of a broker that stops, and of a device that is lost, nothing
@@ -70,6 +74,15 @@ uint64_t StillWanted(const State& state, const StandingDemand& demand) {
   }
 }
 
+// Hard memory goes as well where its program can spare it, so a shrink asks for
+// trims also of what no lease that is taken would help with.
+uint64_t WantedOfTrims(const State& state, const StandingDemand& demand) {
+  if (demand.cause != quota::Cause::kPoolShrink || state.trimmers->empty())
+    return 0;
+  const quota::PoolView pool = *state.engine->Pool(demand.pool);
+  return BytesAbove(pool, pool.target_bytes);
+}
+
 // Whether nothing more is going to be wanted. Sessions come back while a pool
 // drains, or their tenant leaves; and what keeps a pool large may go.
 bool IsOver(const State& state, const StandingDemand& demand) {
@@ -90,15 +103,17 @@ bool IsOver(const State& state, const StandingDemand& demand) {
 }  // namespace
 
 std::vector<StandingDemand> DemandsOf(const State& state, quota::PoolId pool) {
-  std::vector<StandingDemand> demands = {
-      {.cause = quota::Cause::kPoolShrink, .pool = pool, .look = {}},
-      {.cause = quota::Cause::kPoolDrain, .pool = pool, .look = {}}};
+  // Limits first: what they take makes a pool smaller as well.
+  std::vector<StandingDemand> demands;
   for (const auto& [tenant, unused] : *state.tenants) {
     demands.push_back({.cause = quota::Cause::kOverLimit,
                        .tenant = tenant,
                        .pool = pool,
                        .look = {}});
   }
+  for (const quota::Cause cause :
+       {quota::Cause::kPoolShrink, quota::Cause::kPoolDrain})
+    demands.push_back({.cause = cause, .pool = pool, .look = {}});
   return demands;
 }
 
@@ -154,14 +169,17 @@ bool Reclaimer::ServeOne(StandingDemand* standing, quota::Instant now,
   const uint64_t incoming = state_.reclaim->IncomingBytes(
       standing->pool,
       of_tenant ? std::optional(standing->tenant) : std::nullopt, true);
-  if (wanted <= incoming) {
+  const uint64_t of_trims = WantedOfTrims(state_, *standing);
+  if (std::max(wanted, of_trims) <= incoming) {
     standing->look.Skip(changes, now);
     return false;
   }
   quota::Demand demand;
   demand.cause = standing->cause;
   demand.tenant = standing->tenant;
-  demand.needs = {{standing->pool, wanted - incoming}};
+  demand.needs = {{.pool = standing->pool,
+                   .bytes = wanted - std::min(wanted, incoming),
+                   .trim_bytes = of_trims - std::min(of_trims, incoming)}};
   demand.deadline = standing->deadline;
   demand.last_step = standing->last_step;
   demand.trim_by = standing->trim_by;

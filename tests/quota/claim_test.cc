@@ -472,6 +472,20 @@ TEST_F(ClaimTest, ReclaimServesAGuaranteeBesideALeaseThatBecameHard) {
       << "nobody makes up for lost bytes";
 }
 
+TEST_F(ClaimTest, UnreturnedBytesWithinTheirGuaranteeHideNoShortage) {
+  SetQuota(kA, 500, 1024);
+  SetQuota(kD, 100, 1024);
+  Do(UnreturnedChanged{kPool, kD, 100});
+  const auto kept = Soft(kB, 500);
+  Soft(kC, 300);
+  WaitSoft(kA, 200);  // 124 are free
+  EXPECT_EQ(engine_.NextShortage(kPool, 0)->lacking_bytes, 76u);
+  Do(HardChanged{*kept, true});
+  ASSERT_GT(Pool().broken_bytes, 0u);
+  ASSERT_TRUE(engine_.NextShortage(kPool, 0));
+  EXPECT_EQ(engine_.NextShortage(kPool, 0)->lacking_bytes, 76u);
+}
+
 TEST_F(ClaimTest, ReclaimServesThoseBehindItInAPoolThatHasItsBytes) {
   const auto away = Away(kB, 900, 300);
   Take(kA, 512);

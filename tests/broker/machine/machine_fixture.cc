@@ -75,7 +75,7 @@ absl::StatusOr<std::vector<v1::Change>> MachineFixture::TrySetTenant(
   policy.quota = {quota::Amount::Bytes(terms.guarantee * kGranule),
                   terms.limit.has_value()
                       ? quota::Amount::Bytes(*terms.limit * kGranule)
-                      : quota::Amount::Fraction(1),
+                      : quota::Amount::Fraction(terms.share),
                   terms.weight};
   policy.max_handles = terms.max_handles;
   policy.max_sessions = terms.max_sessions;

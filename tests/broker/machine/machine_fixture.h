@@ -41,7 +41,8 @@ struct MachineWorld {
 // A tenant's, on every device.
 struct Terms {
   uint64_t guarantee = 0;
-  std::optional<uint64_t> limit = std::nullopt;  // none: all of the pool
+  std::optional<uint64_t> limit = std::nullopt;  // none: `share`
+  double share = 1;                              // of the pool
   double weight = 1;
   bool may_terminate = false;
   quota::Nanoseconds min_residency{0};

@@ -264,6 +264,35 @@ TEST_F(MachineQuotasTest, HardMemoryHoldsAShrinkUp) {
   EXPECT_EQ(Parts().capacity_bytes, 30 * kGranule);
 }
 
+TEST_F(MachineQuotasTest, AShrinkAsksWhatHardMemoryCanSpare) {
+  SimClient* client = Connect("a");
+  const quota::LeaseId cached = Lease(client, 20);
+  Lease(Connect("b"), 30);
+  ASSERT_TRUE(Resize(40).ok());
+  RunFor(seconds(1));
+  SetTrimmable(client, 20);
+  ASSERT_EQ(Told(client, v1::BrokerMessage::kTrim), 1u);
+  Release(client, cached);
+  Trimmed(client);
+  RunFor(seconds(1));
+  EXPECT_EQ(InPool().capacity_bytes, 40 * kGranule);
+  SetTrimmable(client, 4);
+  EXPECT_EQ(Told(client, v1::BrokerMessage::kTrim), 1u) << "it is over";
+}
+
+TEST_F(MachineQuotasTest, AShrinkTakesNoMoreThanLimitsThatShrinkWithItLeave) {
+  SetTenant("a", {.share = 0.5});
+  SimClient* longest = Parked("b");
+  for (int i = 0; i < 7; ++i) Lease(longest, 4);
+  RunFor(seconds(1));
+  SimClient* limited = Parked("a");
+  for (int i = 0; i < 4; ++i) Lease(limited, 8);
+  ASSERT_TRUE(Resize(32).ok());
+  RunFor(seconds(1));
+  EXPECT_EQ(Of("a").resident_bytes, 16 * kGranule);
+  EXPECT_EQ(Of("b").resident_bytes, 16 * kGranule);
+}
+
 TEST_F(MachineQuotasTest, BytesThatComeFreeGoToTheShrinkFirst) {
   SimClient* client = Connect("a");
   const quota::LeaseId lease = Lease(client, 20);
