@@ -76,7 +76,7 @@ DroppedValues FindDropped(const StoredState& stored, const Core& core) {
     dropped[tenant.name] = absl::StrCat(
         "tenant ", tenant.name, " is not as an operator set it: ", what,
         ": a guarantee is in force again when it fits, and `gmb tenant set ",
-        tenant.name, "` settles it at once");
+        tenant.name, "` with another one settles it at once");
   }
   AddPools(stored, core, &dropped);
   return dropped;

@@ -161,12 +161,14 @@ absl::Status AddTenants(const std::vector<StartingTenant>& tenants,
     const TenantPolicy& policy = tenant.config.policy;
     absl::Status set = core->SetTenant(policy).status();
     if (!set.ok() && tenant.MayGoWithout(IsAboveLimit(set))) {
-      LogEvent(LogLevel::kError, "stored_guarantee_does_not_fit",
-               {{"tenant", policy.name},
-                {"message",
-                 "it starts without its guarantee, which is in force again "
-                 "when it fits; `gmb tenant set` settles it at once"},
-                {"reason", set.message()}});
+      LogEvent(
+          LogLevel::kError, "stored_guarantee_does_not_fit",
+          {{"tenant", policy.name},
+           {"message",
+            "it starts without its guarantee, which is in force again "
+            "when it fits; `gmb tenant set` with another one settles it at "
+            "once"},
+           {"reason", set.message()}});
       set = core->SetTenant(WithoutGuarantee(policy)).status();
     }
     if (!set.ok())

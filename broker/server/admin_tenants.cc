@@ -48,7 +48,8 @@ std::set<std::string> NamedBy(const v1::SetTenantRequest& request,
       found == declared.tenants.end() ? Subject() : found->second);
 }
 
-// Writes what the request says into `declared`. `device`: its UUID.
+// Writes what the request makes of the tenant, `policy`, into `declared`.
+// `device`: its UUID.
 void Write(const AuditRecord& audit, const TenantPolicy& policy,
            const v1::SetTenantRequest& request, const std::string& device,
            Declared* declared) {
@@ -84,20 +85,26 @@ absl::Status CheckDeclared(const std::string& tenant, const Declared& before,
 }
 
 // The tenant's policy (of a new one, the defaults) with the request's fields
-// put over it.
-absl::StatusOr<TenantPolicy> AdminTenants::Merge(
+// put over it. So what it does not name stays declared, also where it is left out.
+absl::StatusOr<AdminTenants::Wanted> AdminTenants::Merge(
     const v1::SetTenantRequest& request,
     const absl::StatusOr<TenantPolicy>& known) const {
-  TenantPolicy policy;
+  Wanted wanted;
   if (known.ok()) {
-    policy = *known;
+    const std::shared_ptr<const Declared> all = store_->Shown();
+    wanted.in_force = *known;
+    wanted.declared = all->tenants.contains(request.name())
+                          ? DeclaredPolicy(*all, request.name(), *core_)
+                          : *known;
   } else {
-    policy.name = request.name();
-    policy.quota.limit = quota::Amount::Fraction(1);
+    wanted.in_force.name = request.name();
+    wanted.in_force.quota.limit = quota::Amount::Fraction(1);
+    wanted.declared = wanted.in_force;
   }
   GMB_ASSIGN_OR_RETURN(const std::string device, Resolve(request.device()));
-  PutOver(request, device, &policy);
-  return policy;
+  PutOver(request, device, &wanted.declared);
+  PutOver(request, device, &wanted.in_force);
+  return wanted;
 }
 
 absl::StatusOr<std::string> AdminTenants::Resolve(
@@ -106,7 +113,7 @@ absl::StatusOr<std::string> AdminTenants::Resolve(
 }
 
 // The tenant's policy as it was before the last change.
-absl::StatusOr<TenantPolicy> AdminTenants::Former(
+absl::StatusOr<AdminTenants::Wanted> AdminTenants::Former(
     const v1::SetTenantRequest& request,
     const absl::StatusOr<TenantPolicy>& known) const {
   if (!known.ok()) return known.status();
@@ -127,7 +134,7 @@ absl::StatusOr<TenantPolicy> AdminTenants::Former(
         {.field = "undo"});
   }
   former->token = known->token;
-  return *std::move(former);
+  return Wanted{.declared = *former, .in_force = *former};
 }
 
 absl::Status AdminTenants::Set(AuditRecord audit,
@@ -144,31 +151,28 @@ absl::Status AdminTenants::Set(AuditRecord audit,
         "for a time",
         {.field = "lasts"});
   }
-  const absl::StatusOr<TenantPolicy> policy =
-      request.undo() ? Former(request, known) : Merge(request, known);
-  if (!policy.ok()) return policy.status();
-  GMB_RETURN_IF_ERROR(Check(audit, *policy, request));
+  GMB_ASSIGN_OR_RETURN(const Wanted wanted, request.undo()
+                                                ? Former(request, known)
+                                                : Merge(request, known));
+  GMB_RETURN_IF_ERROR(Check(audit, wanted, request));
   response->set_made(!known.ok());
-  if (request.dry_run()) return ShowPreview(*policy, response);
+  if (request.dry_run()) return ShowPreview(wanted.in_force, response);
   audit.action = "set_tenant";
-  audit.subject = policy->name;
-  const absl::Status made =
-      Carry(audit, *policy, known.ok(), request, response);
-  if (!made.ok()) return made;
-  waiting_->OnSet(policy->name);
-  return FillTenant(policy->name, response);
+  audit.subject = request.name();
+  GMB_RETURN_IF_ERROR(Carry(audit, wanted, known.ok(), request, response));
+  waiting_->OnSet(request.name());
+  return FillTenant(request.name(), response);
 }
 
-absl::Status AdminTenants::Check(const AuditRecord& audit,
-                                 const TenantPolicy& policy,
+absl::Status AdminTenants::Check(const AuditRecord& audit, const Wanted& wanted,
                                  const v1::SetTenantRequest& request) const {
   GMB_ASSIGN_OR_RETURN(const std::string device, Resolve(request.device()));
   const std::shared_ptr<const Declared> before = store_->Shown();
   Declared next = *before;
-  Write(audit, policy, request, device, &next);
-  const absl::Status now = core_->CheckTenant(policy);
-  if (!now.ok()) return NamingSources(now, policy.name, next);
-  return CheckDeclared(policy.name, *before, next);
+  Write(audit, wanted.declared, request, device, &next);
+  const absl::Status now = core_->CheckTenant(wanted.in_force);
+  if (!now.ok()) return NamingSources(now, request.name(), next);
+  return CheckDeclared(request.name(), *before, next);
 }
 
 absl::Status AdminTenants::ShowPreview(const TenantPolicy& policy,
@@ -189,19 +193,21 @@ absl::Status AdminTenants::FillTenant(const std::string& name,
 }
 
 // A new tenant has its sockets before it is stored.
-absl::Status AdminTenants::Carry(const AuditRecord& audit,
-                                 const TenantPolicy& policy, bool is_known,
+absl::Status AdminTenants::Carry(const AuditRecord& audit, const Wanted& wanted,
+                                 bool is_known,
                                  const v1::SetTenantRequest& request,
                                  v1::SetTenantResponse* response) {
   if (!is_known) {
-    if (absl::Status opened = doors_->open(policy.name); !opened.ok())
+    if (absl::Status opened = doors_->open(request.name()); !opened.ok())
       return opened;
   }
-  if (absl::Status stored = Store(audit, policy, request); !stored.ok()) {
-    if (!is_known) (void)doors_->close(policy.name);
+  if (absl::Status stored = Store(audit, wanted.declared, request);
+      !stored.ok()) {
+    if (!is_known) (void)doors_->close(request.name());
     return stored;
   }
-  absl::StatusOr<std::vector<v1::Change>> changes = core_->SetTenant(policy);
+  absl::StatusOr<std::vector<v1::Change>> changes =
+      core_->SetTenant(wanted.in_force);
   if (!changes.ok()) return changes.status();
   for (v1::Change& change : *changes)
     *response->add_changes() = std::move(change);
@@ -209,15 +215,15 @@ absl::Status AdminTenants::Carry(const AuditRecord& audit,
 }
 
 absl::Status AdminTenants::Store(const AuditRecord& audit,
-                                 const TenantPolicy& policy,
+                                 const TenantPolicy& declared,
                                  const v1::SetTenantRequest& request) {
   GMB_ASSIGN_OR_RETURN(const std::string device, Resolve(request.device()));
   if (!request.has_lasts()) {
-    return store_->PutTenant(policy, audit,
+    return store_->PutTenant(declared, audit,
                              NamedBy(request, device, *store_->Shown()));
   }
   const absl::Status stored = store_->Change(audit, [&](Declared* next) {
-    Write(audit, policy, request, device, next);
+    Write(audit, declared, request, device, next);
   });
   overrides_->Await(*store_->Shown());
   return stored;

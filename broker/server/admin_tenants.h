@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "broker/core/core.h"
+#include "broker/machine/tenant.h"
 #include "broker/server/overrides.h"
 #include "broker/server/tenant_doors.h"
 #include "broker/server/waiting_guarantees.h"
@@ -39,23 +40,27 @@ class AdminTenants {
                      v1::SetTenantResponse* response);
 
  private:
-  absl::StatusOr<TenantPolicy> Merge(
-      const v1::SetTenantRequest& request,
-      const absl::StatusOr<TenantPolicy>& known) const;
-  absl::StatusOr<TenantPolicy> Former(
+  // The tenant after a change. They differ where something declared is left out.
+  struct Wanted {
+    TenantPolicy declared;
+    TenantPolicy in_force;
+  };
+  absl::StatusOr<Wanted> Merge(const v1::SetTenantRequest& request,
+                               const absl::StatusOr<TenantPolicy>& known) const;
+  absl::StatusOr<Wanted> Former(
       const v1::SetTenantRequest& request,
       const absl::StatusOr<TenantPolicy>& known) const;
   [[nodiscard]] absl::Status Check(const AuditRecord& audit,
-                                   const TenantPolicy& policy,
+                                   const Wanted& wanted,
                                    const v1::SetTenantRequest& request) const;
   absl::Status ShowPreview(const TenantPolicy& policy,
                            v1::SetTenantResponse* response) const;
   absl::Status FillTenant(const std::string& name,
                           v1::SetTenantResponse* response) const;
-  absl::Status Carry(const AuditRecord& audit, const TenantPolicy& policy,
+  absl::Status Carry(const AuditRecord& audit, const Wanted& wanted,
                      bool is_known, const v1::SetTenantRequest& request,
                      v1::SetTenantResponse* response);
-  absl::Status Store(const AuditRecord& audit, const TenantPolicy& policy,
+  absl::Status Store(const AuditRecord& audit, const TenantPolicy& declared,
                      const v1::SetTenantRequest& request);
   absl::StatusOr<std::string> Resolve(const std::string& device) const;
 

@@ -76,7 +76,7 @@ void Overrides::FallBackAlone(TenantPolicy policy) {
                    " is not as declared: what was set for a time is over, and "
                    "its former guarantee does not fit now: it is in force "
                    "again when it fits, and `gmb tenant set ",
-                   policy.name, "` settles it at once"));
+                   policy.name, "` with another one settles it at once"));
   LogEvent(LogLevel::kError, "stored_guarantee_does_not_fit",
            {{"tenant", policy.name}, {"reason", set.message()}});
   policy.quota.guarantee = quota::Amount();

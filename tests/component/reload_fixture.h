@@ -33,6 +33,13 @@ class ReloadTest : public FiledBrokerTest {
   std::string Tenant(const std::string& name) const {
     return Gmb({"tenant", "get", name}).output;
   }
+  // The line that says what makes a process this tenant's.
+  std::string KnownBy(const std::string& name) const {
+    const std::string text = Tenant(name);
+    const size_t from = text.find("known by: ");
+    if (from == std::string::npos) return "";
+    return text.substr(from, text.find('\n', from) - from);
+  }
   std::unique_ptr<Client> Connect(const std::string& tenant) const {
     ClientOptions options;
     options.socket_dir = directory_ / ("run/tenants/" + tenant);

@@ -101,6 +101,13 @@ TEST_F(StoredMisfitsTest, AFilesGuaranteeAboveAnOperatorsOlderLimitIsLeftOut) {
   GmbdProcess refused(Arguments());
   EXPECT_EQ(refused.WaitForExit(), 1);
   EXPECT_THAT(refused.log(), HasSubstr("guarantee=40% is of the file"));
+  // An operator's word on other values leaves it as it is declared.
+  Write("tenants:\n- {name: a, guarantee: 50%}\n");
+  Start();
+  Run({"tenant", "set", "a", "--weight", "2"});
+  Run({"tenant", "set", "a", "--limit", "80%"});
+  LogUntil("stored_guarantee_fits");
+  EXPECT_THAT(Tenant("a"), AllOf(HasSubstr("80% ="), HasSubstr("50% =")));
 }
 
 TEST_F(StoredMisfitsTest, AStoredGuaranteeGivesWayToTheFilesAndAlone) {
@@ -148,6 +155,10 @@ TEST_F(StoredMisfitsTest, AUidOfAnotherTenantIsRefusedAndAStartHasOneOwner) {
               HasSubstr("uid 1001 is declared by two tenants, and is z's"));
   EXPECT_THAT(Reload(), HasSubstr(" reloaded "));
   Run({"tenant", "set", "a", "--weight", "2"});
+  EXPECT_THAT(KnownBy("a"), Not(HasSubstr("uid 1001")));
+  // It is a's as soon as it is nobody else's.
+  Reload("tenants:\n- {name: z, uids: [1000]}\n", "reloaded");
+  EXPECT_THAT(KnownBy("a"), HasSubstr("uid 1001"));
 }
 
 }  // namespace
