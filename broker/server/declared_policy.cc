@@ -6,7 +6,6 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
-#include "broker/declared/uids.h"
 
 namespace gmb::broker {
 namespace {
@@ -61,6 +60,7 @@ std::optional<TenantPolicy> FormerPolicy(const Declared& declared,
 }
 
 std::optional<TenantPolicy> PolicyOfStaying(const Declared& declared,
+                                            const UidOwners& owners,
                                             const std::string& name,
                                             const Core& core) {
   const absl::StatusOr<TenantPolicy> known = core.GetPolicy(name);
@@ -69,7 +69,7 @@ std::optional<TenantPolicy> PolicyOfStaying(const Declared& declared,
       IsLeaving(found->second))
     return std::nullopt;
   TenantPolicy policy = DeclaredPolicy(declared, name, core);
-  if (!policy.uids.empty()) (void)UidOwners(declared).TakeOthers(&policy);
+  (void)owners.TakeOthers(&policy);
   policy.token = known->token;
   return policy;
 }

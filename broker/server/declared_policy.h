@@ -6,6 +6,7 @@
 
 #include "broker/core/core.h"
 #include "broker/declared/declared.h"
+#include "broker/declared/uids.h"
 #include "broker/machine/tenant.h"
 
 namespace gmb::broker {
@@ -23,9 +24,11 @@ namespace gmb::broker {
                                                        const Core& core);
 // As declared, with the token that the tenant has. None: there is no such
 // tenant, or the file made it and does not name it any more: then it is to go
-// as it is, and its guarantee may be another's by now.
+// as it is, and its guarantee may be another's by now. `owners`: of all that is
+// declared.
 [[nodiscard]] std::optional<TenantPolicy> PolicyOfStaying(
-    const Declared& declared, const std::string& name, const Core& core);
+    const Declared& declared, const UidOwners& owners, const std::string& name,
+    const Core& core);
 
 }  // namespace gmb::broker
 

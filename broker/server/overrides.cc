@@ -52,9 +52,10 @@ void Overrides::FallBack(const std::set<std::string>& tenants,
                          const Declared& declared) {
   FileChange change;
   change.may_reclaim_bytes = std::numeric_limits<uint64_t>::max();
+  const UidOwners owners(declared);
   for (const std::string& tenant : tenants) {
     std::optional<TenantPolicy> policy =
-        PolicyOfStaying(declared, tenant, *core_);
+        PolicyOfStaying(declared, owners, tenant, *core_);
     if (policy.has_value()) change.tenants.push_back(*std::move(policy));
   }
   const bool fit = core_->ApplyFile(change).ok();

@@ -93,10 +93,12 @@ void WaitingGuarantees::QueueRetry() {
 }
 
 void WaitingGuarantees::Retry() {
+  if (tenants_.empty()) return;
   const std::shared_ptr<const Declared> declared = store_->Shown();
+  const UidOwners owners(*declared);
   for (const std::string& tenant : std::set(tenants_)) {
     const std::optional<TenantPolicy> policy =
-        PolicyOfStaying(*declared, tenant, *core_);
+        PolicyOfStaying(*declared, owners, tenant, *core_);
     if (!policy.has_value() || !core_->SetTenant(*policy).ok()) continue;
     Settle(tenant);
     LogEvent(LogLevel::kInfo, "stored_guarantee_fits", {{"tenant", tenant}});
