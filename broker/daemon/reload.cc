@@ -248,13 +248,16 @@ void Reloader::Keep(const std::vector<HeldBack>& held, Plan* plan) {
   // fields in which they are declared.
   for (const auto& [name, wanted] : wanted_) {
     TenantPolicy kept = PolicyOf(name, InForce(plan->merge.next.tenants[name]));
-    kept.token = wanted.token;
+    // What is another's, or was left out, is not its own for that.
+    const TenantPolicy in_force = deps_.core->GetPolicy(name).value_or(wanted);
+    kept.token = in_force.token;
+    kept.uids = in_force.uids;
     std::erase_if(kept.device_quotas, [&](const auto& quota) {
       return std::none_of(uuids_.begin(), uuids_.end(), [&](const auto& uuid) {
         return uuid.second == quota.first;
       });
     });
-    LeaveOut(wanted, &kept);
+    LeaveOut(in_force, &kept);
     if (const absl::Status set = deps_.core->SetTenant(kept).status();
         !set.ok()) {
       Fail(set);

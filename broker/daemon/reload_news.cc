@@ -55,7 +55,8 @@ std::string PendingText(const HeldBack& held) {
   const std::string what =
       held.device.empty()
           ? absl::StrCat("tenant ", held.tenant,
-                         ", which the file does not name any more, stays")
+                         ", which the file does not name any more, stays with "
+                         "all that it has, uids and token too")
           : absl::StrCat("the limit of tenant ", held.tenant, " on ",
                          held.device, " stays as it was");
   return absl::StrCat(

@@ -21,7 +21,7 @@ struct Claim {
 };
 using Claims = std::map<uint32_t, std::vector<Claim>>;
 
-// Tenants that are deleted, or about to be, have none.
+// Tenants that are deleted, or about to be, declare none.
 Claims ClaimsOf(const Declared& declared) {
   Claims claims;
   for (const auto& [name, subject] : declared.tenants) {
@@ -39,6 +39,15 @@ bool Has(const Claims& claims, uint32_t uid, const std::string& tenant) {
          std::any_of(
              found->second.begin(), found->second.end(),
              [&](const Claim& claim) { return claim.tenant == tenant; });
+}
+
+// Those, and what tenants have now.
+Claims ClaimsOf(const Declared& declared, const HeldUids& held) {
+  Claims claims = ClaimsOf(declared);
+  for (const auto& [uid, tenant] : held) {
+    if (!Has(claims, uid, tenant)) claims[uid].push_back({tenant});
+  }
+  return claims;
 }
 
 // A claim that the others were there before; null: there is none.
@@ -81,11 +90,12 @@ Declared UidsAlone(const Declared& declared) {
 
 }  // namespace
 
-absl::Status CheckUids(const Declared& before, const Declared& next) {
+absl::Status CheckUids(const Declared& before, const Declared& next,
+                       const HeldUids& held) {
   Declared was = UidsAlone(before);
   Declared is = UidsAlone(next);
   for (;;) {
-    absl::Status checked = CheckNow(ClaimsOf(was), ClaimsOf(is));
+    absl::Status checked = CheckNow(ClaimsOf(was, held), ClaimsOf(is, held));
     const std::optional<absl::Time> end = NextExpiry(is);
     if (!checked.ok() || !end.has_value()) return checked;
     (void)Expire(*end, &was);
@@ -93,7 +103,7 @@ absl::Status CheckUids(const Declared& before, const Declared& next) {
   }
 }
 
-UidOwners::UidOwners(const Declared& declared) {
+UidOwners::UidOwners(const Declared& declared, const HeldUids& held) {
   for (const auto& [uid, claims] : ClaimsOf(declared)) {
     // Of equal ones the first.
     owners_[uid] = std::max_element(claims.begin(), claims.end(),
@@ -102,6 +112,7 @@ UidOwners::UidOwners(const Declared& declared) {
                                     })
                        ->tenant;
   }
+  for (const auto& [uid, tenant] : held) owners_[uid] = tenant;
 }
 
 std::map<uint32_t, std::string> UidOwners::TakeOthers(

@@ -192,6 +192,14 @@ absl::Status StillLeased(absl::string_view tenant, uint64_t bytes) {
       {.deficit_bytes = bytes, .retry_after = absl::Seconds(1)});
 }
 
+absl::Status UidOfAnother(uint32_t uid, absl::string_view owner) {
+  return proto::MakeError(
+      v1::BAD_REQUEST,
+      absl::StrCat("a uid belongs to one tenant: take it from tenant ", owner,
+                   " first, or name another: uid=", uid),
+      {.field = "uids"});
+}
+
 absl::Status ComesToNothing(absl::string_view field,
                             const quota::Amount& amount,
                             uint64_t granule_bytes) {

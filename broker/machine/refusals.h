@@ -51,6 +51,8 @@ namespace gmb::broker {
 [[nodiscard]] absl::Status ComesToNothing(absl::string_view field,
                                           const quota::Amount& amount,
                                           uint64_t granule_bytes);
+// To an operator who gives a uid to a second tenant.
+[[nodiscard]] absl::Status UidOfAnother(uint32_t uid, absl::string_view owner);
 // Why the engine refuses an operator's change.
 [[nodiscard]] absl::Status RefusalStatus(const quota::Refusal& refusal,
                                          absl::string_view device);

@@ -71,6 +71,7 @@ absl::Status OperatorDesk::CheckTenant(const TenantPolicy& policy) const {
 absl::Status OperatorDesk::CheckFits(const TenantPolicy& policy) const {
   if (absl::Status alone = CheckAlone(state_, policy); !alone.ok())
     return alone;
+  if (absl::Status uids = CheckUids(state_, {policy}); !uids.ok()) return uids;
   const Tenant* known = state_.tenants->Find(policy.name);
   const quota::TenantId id =
       known != nullptr ? known->id : state_.tenants->next_id();

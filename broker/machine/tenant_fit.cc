@@ -3,6 +3,7 @@
 #include "broker/machine/tenant_fit.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
 #include <tuple>
@@ -98,6 +99,24 @@ absl::Status CheckAlone(const State& state, const TenantPolicy& policy) {
   return absl::OkStatus();
 }
 
+absl::Status CheckUids(const State& state,
+                       const std::vector<TenantPolicy>& tenants) {
+  std::set<std::string> named;
+  for (const TenantPolicy& policy : tenants) named.insert(policy.name);
+  std::map<uint32_t, std::string> owners;
+  for (const TenantPolicy& policy : tenants) {
+    for (const uint32_t uid : policy.uids) {
+      const Tenant* const has_it = state.tenants->OfUid(uid);
+      if (has_it != nullptr && !named.contains(has_it->policy.name))
+        return Named(policy.name, UidOfAnother(uid, has_it->policy.name));
+      const auto [owner, is_new] = owners.try_emplace(uid, policy.name);
+      if (owner->second != policy.name)
+        return Named(policy.name, UidOfAnother(uid, owner->second));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckAllFit(const State& state,
                          const std::vector<TenantPolicy>& tenants) {
   std::set<std::string> named;
@@ -106,6 +125,7 @@ absl::Status CheckAllFit(const State& state,
     if (absl::Status alone = CheckAlone(state, policy); !alone.ok())
       return Named(policy.name, alone);
   }
+  if (absl::Status uids = CheckUids(state, tenants); !uids.ok()) return uids;
   for (const auto& [id, pool] : *state.pools) {
     absl::Status fits = CheckPoolFits(state, *pool, tenants, named);
     if (!fits.ok()) return fits;

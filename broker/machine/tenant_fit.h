@@ -16,6 +16,9 @@ namespace gmb::broker {
 // As far as it does not depend on other tenants.
 [[nodiscard]] absl::Status CheckAlone(const State& state,
                                       const TenantPolicy& policy);
+// Whether their uids are nobody else's: each belongs to one tenant.
+[[nodiscard]] absl::Status CheckUids(const State& state,
+                                     const std::vector<TenantPolicy>& tenants);
 // Whether all tenants fit together, these with these values. The error names
 // the tenant if it is about one.
 [[nodiscard]] absl::Status CheckAllFit(

@@ -58,6 +58,12 @@ const Tenant* TenantTable::Find(absl::string_view name) const {
   return it == ids_.end() ? nullptr : Find(it->second);
 }
 
+const Tenant* TenantTable::OfUid(uint32_t uid) const {
+  const auto owner = by_uid_.lower_bound({uid, {}});
+  const bool is_known = owner != by_uid_.end() && owner->first == uid;
+  return is_known ? Find(owner->second) : nullptr;
+}
+
 absl::StatusOr<quota::TenantId> TenantTable::Of(
     const PeerIdentity& peer, absl::string_view by_default) const {
   if (peer.origin == Origin::kTenantDirectory) {
@@ -79,8 +85,7 @@ absl::StatusOr<quota::TenantId> TenantTable::Of(
     return proto::MakeError(v1::NO_SUCH_TENANT,
                             "no tenant has this token: check the token file");
   }
-  const auto owner = by_uid_.lower_bound({peer.uid, {}});
-  if (owner != by_uid_.end() && owner->first == peer.uid) return owner->second;
+  if (const Tenant* tenant = OfUid(peer.uid)) return tenant->id;
   if (const Tenant* tenant = Find(by_default)) return tenant->id;
   return proto::MakeError(
       v1::NO_SUCH_TENANT,

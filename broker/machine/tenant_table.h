@@ -33,6 +33,8 @@ class TenantTable {
   // Null: there is none.
   [[nodiscard]] const Tenant* Find(quota::TenantId id) const;
   [[nodiscard]] const Tenant* Find(absl::string_view name) const;
+  // The tenant whose uid it is; null: there is none.
+  [[nodiscard]] const Tenant* OfUid(uint32_t uid) const;
   // By the socket that the peer has come through, its token, or its uid; else
   // the one of the name `by_default`, which may be empty.
   [[nodiscard]] absl::StatusOr<quota::TenantId> Of(
@@ -54,7 +56,8 @@ class TenantTable {
 
   std::map<quota::TenantId, Tenant> tenants_;
   std::map<std::string, quota::TenantId, std::less<>> ids_;
-  // How a peer is known: of those who have a uid, the first counts. A token is
+  // How a peer is known. Of those who have a uid, which should be one, the first
+  // counts. A token is
   // found by its hash, which says nothing of how much of a guess was right.
   std::set<std::pair<uint32_t, quota::TenantId>> by_uid_;
   std::set<std::pair<size_t, quota::TenantId>> by_token_;

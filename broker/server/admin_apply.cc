@@ -105,9 +105,21 @@ std::set<std::string> WrittenFields(const Declared& declared,
   return fields;
 }
 
-absl::Status CheckTogether(const Declared& before, const Declared& next) {
+// The tenants of which `next` declares something else.
+std::set<std::string> Differing(const Declared& before, const Declared& next) {
+  std::set<std::string> names;
+  for (const auto& [name, subject] : next.tenants) {
+    const auto was = before.tenants.find(name);
+    if (was == before.tenants.end() || was->second != subject)
+      names.insert(name);
+  }
+  return names;
+}
+
+absl::Status CheckTogether(const Declared& before, const Declared& next,
+                           const HeldUids& held) {
   GMB_RETURN_IF_ERROR(CheckConflicts(before, next));
-  const absl::Status uids = CheckUids(before, next);
+  const absl::Status uids = CheckUids(before, next, held);
   if (uids.ok()) return uids;
   return proto::MakeError(v1::BAD_REQUEST,
                           absl::StrCat("nothing was changed: ", uids.message()),
@@ -177,8 +189,10 @@ absl::StatusOr<AdminApply::Plan> AdminApply::MakePlan(
     if (Withdraw(name, source, &plan.next)) plan.deleted.push_back(name);
   }
   for (const std::string& name : plan.deleted) Forget(name, &plan.next);
-  GMB_RETURN_IF_ERROR(CheckTogether(plan.before, plan.next));
-  const UidOwners owners(plan.next);
+  const std::set<std::string> differing = Differing(plan.before, plan.next);
+  const HeldUids held = UidsInForce(plan.next, *core_, differing);
+  GMB_RETURN_IF_ERROR(CheckTogether(plan.before, plan.next, held));
+  const UidOwners owners(plan.next, held);
   for (const auto& [name, subject] : plan.next.tenants) {
     if (subject.deleted) continue;
     const absl::StatusOr<TenantPolicy> known = core_->GetPolicy(name);
@@ -186,10 +200,7 @@ absl::StatusOr<AdminApply::Plan> AdminApply::MakePlan(
     (void)owners.TakeOthers(&policy);
     if (known.ok()) policy.token = known->token;
     // A guarantee that a start left out stays out, unless it is written anew.
-    const auto before = plan.before.tenants.find(name);
-    const bool is_same =
-        before != plan.before.tenants.end() && before->second == subject;
-    if (!is_same && (!known.ok() || *known != policy)) {
+    if (differing.contains(name) && (!known.ok() || *known != policy)) {
       plan.changed.push_back(std::move(policy));
     } else if (in_file.contains(name)) {
       ++plan.unchanged;

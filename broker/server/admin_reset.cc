@@ -37,11 +37,12 @@ absl::Status AdminTenants::Reset(AuditRecord audit,
                        FieldsNamed(request, device, found->second));
   broker::Reset(request.name(), fields, &next);
   TenantPolicy policy = DeclaredPolicy(next, known.name, *core_);
-  (void)UidOwners(next).TakeOthers(&policy);
+  const HeldUids held = UidsInForce(next, *core_);
+  (void)UidOwners(next, held).TakeOthers(&policy);
   policy.token = known.token;
   if (absl::Status checked = core_->CheckTenant(policy); !checked.ok())
     return checked;
-  GMB_RETURN_IF_ERROR(CheckDeclared(known.name, *store_->Shown(), next));
+  GMB_RETURN_IF_ERROR(CheckDeclared(known.name, *store_->Shown(), next, held));
   if (request.dry_run()) return ShowPreview(policy, response);
   audit.action = "reset_tenant";
   audit.subject = request.name();

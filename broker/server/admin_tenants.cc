@@ -13,7 +13,6 @@
 #include "base/status_macros.h"
 #include "broker/declared/conflict.h"
 #include "broker/declared/merge.h"
-#include "broker/declared/uids.h"
 #include "broker/server/declared_policy.h"
 #include "broker/server/field_sources.h"
 #include "broker/server/seen_revision.h"
@@ -73,13 +72,13 @@ void Write(const AuditRecord& audit, const TenantPolicy& policy,
 }  // namespace
 
 absl::Status CheckDeclared(const std::string& tenant, const Declared& before,
-                           const Declared& next) {
+                           const Declared& next, const HeldUids& held) {
   const absl::Status later = CheckConflictsToCome(tenant, before, next);
   if (!later.ok()) {
     return proto::MakeError(v1::BAD_REQUEST, later.message(),
                             {.field = "guarantee"});
   }
-  const absl::Status uids = CheckUids(before, next);
+  const absl::Status uids = CheckUids(before, next, held);
   if (uids.ok()) return uids;
   return proto::MakeError(v1::BAD_REQUEST, uids.message(), {.field = "uids"});
 }
@@ -134,7 +133,10 @@ absl::StatusOr<AdminTenants::Wanted> AdminTenants::Former(
         {.field = "undo"});
   }
   former->token = known->token;
-  return Wanted{.declared = *former, .in_force = *former};
+  Wanted wanted{.declared = *former, .in_force = *former};
+  const std::shared_ptr<const Declared> all = store_->Shown();
+  (void)UidOwners(*all, UidsInForce(*all, *core_)).TakeOthers(&wanted.in_force);
+  return wanted;
 }
 
 absl::Status AdminTenants::Set(AuditRecord audit,
@@ -172,7 +174,8 @@ absl::Status AdminTenants::Check(const AuditRecord& audit, const Wanted& wanted,
   Write(audit, wanted.declared, request, device, &next);
   const absl::Status now = core_->CheckTenant(wanted.in_force);
   if (!now.ok()) return NamingSources(now, request.name(), next);
-  return CheckDeclared(request.name(), *before, next);
+  return CheckDeclared(request.name(), *before, next,
+                       UidsInForce(*before, *core_));
 }
 
 absl::Status AdminTenants::ShowPreview(const TenantPolicy& policy,

@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "broker/core/core.h"
+#include "broker/declared/uids.h"
 #include "broker/machine/tenant.h"
 #include "broker/server/overrides.h"
 #include "broker/server/tenant_doors.h"
@@ -19,7 +20,8 @@ namespace gmb::broker {
 // `before`: at each end of values for a time, and with uids of one tenant each.
 [[nodiscard]] absl::Status CheckDeclared(const std::string& tenant,
                                          const Declared& before,
-                                         const Declared& next);
+                                         const Declared& next,
+                                         const HeldUids& held);
 
 // Operators make and change one tenant, on the operators' thread.
 class AdminTenants {

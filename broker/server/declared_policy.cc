@@ -2,8 +2,6 @@
 // change. Values for devices that this machine lacks are left out.
 #include "broker/server/declared_policy.h"
 
-#include <set>
-
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 
@@ -57,6 +55,18 @@ std::optional<TenantPolicy> FormerPolicy(const Declared& declared,
       policy.device_quotas.try_emplace(device, policy.quota);
   }
   return policy;
+}
+
+HeldUids UidsInForce(const Declared& declared, const Core& core,
+                     const std::set<std::string>& changing) {
+  HeldUids held;
+  for (const auto& [name, subject] : declared.tenants) {
+    if (changing.contains(name)) continue;
+    const absl::StatusOr<TenantPolicy> policy = core.GetPolicy(name);
+    if (!policy.ok()) continue;
+    for (const uint32_t uid : policy->uids) held[uid] = name;
+  }
+  return held;
 }
 
 std::optional<TenantPolicy> PolicyOfStaying(const Declared& declared,

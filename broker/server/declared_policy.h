@@ -2,6 +2,7 @@
 #define GMB_BROKER_SERVER_DECLARED_POLICY_H_
 
 #include <optional>
+#include <set>
 #include <string>
 
 #include "broker/core/core.h"
@@ -22,6 +23,9 @@ namespace gmb::broker {
 [[nodiscard]] std::optional<TenantPolicy> FormerPolicy(const Declared& declared,
                                                        const std::string& name,
                                                        const Core& core);
+// The uids that tenants have now, but for those of `changing`.
+[[nodiscard]] HeldUids UidsInForce(const Declared& declared, const Core& core,
+                                   const std::set<std::string>& changing = {});
 // As declared, with the token that the tenant has. None: there is no such
 // tenant, or the file made it and does not name it any more: then it is to go
 // as it is, and its guarantee may be another's by now. `owners`: of all that is

@@ -52,7 +52,7 @@ void Overrides::FallBack(const std::set<std::string>& tenants,
                          const Declared& declared) {
   FileChange change;
   change.may_reclaim_bytes = std::numeric_limits<uint64_t>::max();
-  const UidOwners owners(declared);
+  const UidOwners owners(declared, UidsInForce(declared, *core_, tenants));
   for (const std::string& tenant : tenants) {
     std::optional<TenantPolicy> policy =
         PolicyOfStaying(declared, owners, tenant, *core_);

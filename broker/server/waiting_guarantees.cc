@@ -95,7 +95,7 @@ void WaitingGuarantees::QueueRetry() {
 void WaitingGuarantees::Retry() {
   if (tenants_.empty()) return;
   const std::shared_ptr<const Declared> declared = store_->Shown();
-  const UidOwners owners(*declared);
+  const UidOwners owners(*declared, UidsInForce(*declared, *core_));
   for (const std::string& tenant : std::set(tenants_)) {
     const std::optional<TenantPolicy> policy =
         PolicyOfStaying(*declared, owners, tenant, *core_);

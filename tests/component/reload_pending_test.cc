@@ -150,6 +150,29 @@ TEST_F(ReloadPendingTest,
   LogUntil("tenant_leaving");
 }
 
+TEST_F(ReloadPendingTest, AUidOfATenantThatStaysIsNobodyElsesUntilItGoes) {
+  Write("tenants:\n- {name: x, uids: [1000]}\n");
+  Start();
+  const auto client = Connect("x");
+  auto lease = client->Acquire(64 * kMiB);
+  ASSERT_TRUE(lease.ok());
+  Reload("tenants:\n- {name: y, uids: [1000, 1001]}\n", "reload_pending");
+  EXPECT_THAT(KnownBy("x"), HasSubstr("uid 1000"));
+  EXPECT_THAT(KnownBy("y"), HasSubstr("uid 1001"));
+  for (const std::string tenant : {"y", "z"}) {
+    const CommandResult set = Gmb({"tenant", "set", tenant, "--uid", "1000"});
+    EXPECT_EQ(set.exit_code, 1);
+    EXPECT_THAT(set.output, HasSubstr("uid=1000"));
+  }
+  Run({"tenant", "set", "y", "--weight", "2"});
+  EXPECT_THAT(KnownBy("y"), HasSubstr("uid 1001"));
+  Reload("reload_pending");
+  ASSERT_TRUE(std::move(*lease).Release().ok());
+  LogUntil("tenant_leaving");
+  EXPECT_THAT(KnownBy("x"), Not(HasSubstr("uid")));
+  EXPECT_THAT(KnownBy("y"), HasSubstr("uid 1000, 1001"));
+}
+
 // It may not be killed, and its process does not end when it is asked to.
 TEST_F(ReloadPendingTest,
        ATenantThatOverstaysIsTriedAgainAndGoesWithItsLastProcess) {

@@ -155,10 +155,34 @@ TEST_F(StoredMisfitsTest, AUidOfAnotherTenantIsRefusedAndAStartHasOneOwner) {
               HasSubstr("uid 1001 is declared by two tenants, and is z's"));
   EXPECT_THAT(Reload(), HasSubstr(" reloaded "));
   Run({"tenant", "set", "a", "--weight", "2"});
-  EXPECT_THAT(KnownBy("a"), Not(HasSubstr("uid 1001")));
+  EXPECT_THAT(KnownBy("a"), Not(HasSubstr("uid")));
+  Run({"tenant", "set", "a", "--weight", "3", "--for", "1h"});
+  Run({"tenant", "set", "a", "--undo"});
+  EXPECT_THAT(KnownBy("a"), Not(HasSubstr("uid")));
+  EXPECT_EQ(Gmb({"tenant", "set", "a", "--uid", "1001"}).exit_code, 1);
   // It is a's as soon as it is nobody else's.
   Reload("tenants:\n- {name: z, uids: [1000]}\n", "reloaded");
   EXPECT_THAT(KnownBy("a"), HasSubstr("uid 1001"));
+}
+
+// The limit that waits is put back from what is declared.
+TEST_F(StoredMisfitsTest, AReloadThatKeepsALimitGivesBackNoUidOfAnother) {
+  Write("tenants:\n- {name: a, limit: 75%}\n- {name: z}\n");
+  Start();
+  Run({"tenant", "set", "a", "--uid", "1000"});
+  Stop();
+  const std::string z = "- {name: z, uids: [1000]}\n";
+  Write("tenants:\n- {name: a, limit: 75%}\n" + z);
+  Start();
+  EXPECT_THAT(KnownBy("z"), HasSubstr("uid 1000"));
+  const auto client = Connect("a");
+  const auto lease = client->Acquire(128 << 20);
+  ASSERT_TRUE(lease.ok());
+  EXPECT_THAT(
+      Reload("tenants:\n- {name: a, limit: 25%}\n" + z, "reload_pending"),
+      Not(HasSubstr("reload_failed")));
+  EXPECT_THAT(KnownBy("a"), Not(HasSubstr("uid")));
+  EXPECT_THAT(KnownBy("z"), HasSubstr("uid 1000"));
 }
 
 }  // namespace

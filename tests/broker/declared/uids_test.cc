@@ -74,6 +74,23 @@ TEST(Uids, OneThatATenantLacksForATimeIsItsOwn) {
               HasSubstr("from tenant z first"));
 }
 
+TEST(Uids, WhatATenantHasNowIsItsOwnWhateverIsDeclared) {
+  Declared before;
+  Give("b", "1001", &before);
+  const HeldUids held = {{1000, "leaving"}, {1001, "b"}};
+  Declared next = before;
+  Give("a", "1000", &next);
+  EXPECT_THAT(std::string(CheckUids(before, next, held).message()),
+              HasSubstr("take it from tenant leaving first"));
+  EXPECT_TRUE(CheckUids(next, next, held).ok()) << "it was so before";
+  // Also of those who declare it.
+  Give("a", "1000,1001", &next);
+  TenantPolicy a = PolicyOf("a", {{"uids", "1000,1001,1002"}});
+  EXPECT_THAT(UidOwners(next, held).TakeOthers(&a),
+              ElementsAre(Pair(1000, "leaving"), Pair(1001, "b")));
+  EXPECT_THAT(a.uids, ElementsAre(1002));
+}
+
 TEST(Uids, TheLaterWriteHasIt) {
   Declared declared;
   Give("b", "1000,1002", &declared);

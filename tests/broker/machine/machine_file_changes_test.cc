@@ -18,6 +18,7 @@ using std::chrono::seconds;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::SizeIs;
 
 class MachineFileChangesTest : public MachineFixture {
  protected:
@@ -87,6 +88,51 @@ TEST_F(MachineFileChangesTest, WhatATenantThatLeavesHadIsFreeAtOnce) {
   EXPECT_EQ(Known("old").quota.guarantee, quota::Amount());
   EXPECT_THAT(Known("old").uids, IsEmpty());
   EXPECT_EQ(Known("old").token, "");
+}
+
+TEST_F(MachineFileChangesTest, WhatMakesAProcessATenantsIsFreeWhenThatOneGoes) {
+  TenantPolicy old = Policy("old", 0);
+  old.uids = {4711};
+  old.token = "a token of sixteen bytes and more";
+  TenantPolicy next = old;
+  next.name = "next";
+  next.uids = {4711, 4712};
+  Apply({.tenants = {old}, .leaving = {}});
+  Lease(Connect("old"), 8);
+  const FileChange change{.tenants = {next}, .leaving = {"old"}};
+  EXPECT_THAT(Apply(change), SizeIs(1)) << "it stays";
+  EXPECT_THAT(Known("old").uids, ElementsAre(4711u));
+  EXPECT_THAT(Known("next").uids, ElementsAre(4712u));
+  EXPECT_EQ(Known("next").token, "");
+  EXPECT_NE(Known("old").token, "");
+  FileChange later = change;
+  later.may_reclaim_bytes = 8 * kGranule;
+  EXPECT_THAT(Apply(later), IsEmpty());
+  EXPECT_THAT(Known("old").uids, IsEmpty());
+  EXPECT_THAT(Known("next").uids, ElementsAre(4711u, 4712u));
+  EXPECT_EQ(Known("next").token, next.token);
+}
+
+TEST_F(MachineFileChangesTest, AUidIsOfOneTenantAndMayBeSwapped) {
+  TenantPolicy a = Policy("a", 0);
+  TenantPolicy b = Policy("b", 0);
+  a.uids = {1, 2};
+  b.uids = {2};
+  const FileChange both{.tenants = {a, b}, .leaving = {}};
+  EXPECT_EQ(ReasonOf(Check(both)), "BAD_REQUEST");
+  EXPECT_THAT(std::string(TryApply(both).status().message()),
+              HasSubstr("tenant b: a uid belongs to one tenant: take it from "
+                        "tenant a first, or name another: uid=2"));
+  EXPECT_EQ(Known("a").name, "") << "nothing of it was made";
+  Apply({.tenants = {a}, .leaving = {}});
+  EXPECT_EQ(ReasonOf(Check({.tenants = {b}, .leaving = {}})), "BAD_REQUEST");
+  EXPECT_EQ(ReasonOf(world.machine().operators().CheckTenant(b)),
+            "BAD_REQUEST");
+  a.uids = {1};
+  Apply({.tenants = {b, a}, .leaving = {}});
+  std::swap(a.uids, b.uids);
+  Apply({.tenants = {a, b}, .leaving = {}});
+  EXPECT_THAT(Known("a").uids, ElementsAre(2u));
 }
 
 TEST_F(MachineFileChangesTest, WithoutTheOneThatLeavesItWouldNotFit) {
