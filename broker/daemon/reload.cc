@@ -191,11 +191,6 @@ absl::Status Reloader::OpenDoors(const Plan& plan,
 absl::Status Reloader::Apply(Why why) {
   GMB_ASSIGN_OR_RETURN(Plan plan, MakePlan());
   const std::string secrets = SecretChanges(plan.changed, *deps_.core);
-  std::map<std::string, TenantPolicy> former;
-  for (const TenantPolicy& policy : plan.changed) {
-    const auto known = deps_.core->GetPolicy(policy.name);
-    if (known.ok()) former[policy.name] = *known;
-  }
   std::vector<std::function<void()>> undo;
   const auto make = [&]() -> absl::StatusOr<std::vector<HeldBack>> {
     GMB_RETURN_IF_ERROR(OpenDoors(plan, &undo));
@@ -208,13 +203,13 @@ absl::Status Reloader::Apply(Why why) {
     for (; !undo.empty(); undo.pop_back()) undo.back()();
     return held.status();
   }
-  for (const auto& [name, policy] : former)
-    deps_.admin->OnChanged(name, &policy);
   const std::vector<HeldBack> waited =
       why == Why::kRead ? std::vector<HeldBack>() : held_;
   Keep(*held, &plan);
   const Declared before = deps_.store->GetDeclared();
   StoreFile(before, plan.merge.next, deps_.store);
+  for (const TenantPolicy& policy : plan.changed)
+    deps_.admin->OnChanged(policy.name);
   std::string changes = Joined(ChangesText(before, plan.merge.next), secrets);
   for (const std::string& name : Going(plan))
     changes = Joined(changes, absl::StrCat("tenant ", name, " leaves"));

@@ -72,7 +72,7 @@ void Reloader::EndLeaving(const std::string& name, uint64_t number,
     // The log says so where it cannot be written.
     if (!deps_.store->PutDeclared(declared, audit).ok())
       deps_.store->HoldDeclared(declared);
-    deps_.admin->OnChanged(name, nullptr);
+    deps_.admin->OnChanged(name);
     seen_off_.erase(name);
     return;
   }

@@ -232,13 +232,9 @@ absl::Status AdminApply::Carry(const AuditRecord& audit, const Plan& plan) {
   for (const std::string& name : plan.deleted)
     GMB_RETURN_IF_ERROR(departures_->Delete(audit, name));
   std::vector<std::string> opened;
-  std::map<std::string, TenantPolicy> former;
   absl::Status status;
   for (const TenantPolicy& policy : plan.changed) {
-    if (const auto known = core_->GetPolicy(policy.name); known.ok()) {
-      former[policy.name] = *known;
-      continue;
-    }
+    if (core_->GetPolicy(policy.name).ok()) continue;
     status = doors_->open(policy.name);
     if (!status.ok()) break;
     opened.push_back(policy.name);
@@ -252,11 +248,8 @@ absl::Status AdminApply::Carry(const AuditRecord& audit, const Plan& plan) {
   FileChange change{.tenants = plan.changed, .leaving = {}};
   change.may_reclaim_bytes = std::numeric_limits<uint64_t>::max();
   GMB_RETURN_IF_ERROR(core_->ApplyFile(change).status());
-  for (const TenantPolicy& policy : plan.changed) {
-    const auto before = former.find(policy.name);
-    waiting_->OnChanged(policy.name,
-                        before == former.end() ? nullptr : &before->second);
-  }
+  for (const TenantPolicy& policy : plan.changed)
+    waiting_->OnChanged(policy.name);
   return absl::OkStatus();
 }
 

@@ -54,7 +54,7 @@ absl::Status AdminTenants::Reset(AuditRecord audit,
                        core_->SetTenant(policy));
   for (v1::Change& change : changes)
     *response->add_changes() = std::move(change);
-  if (known != policy) waiting_->OnChanged(request.name(), &known);
+  waiting_->OnChanged(request.name());
   return FillTenant(request.name(), response);
 }
 

@@ -59,11 +59,8 @@ class AdminService : public v1::Admin::CallbackService {
   // For changes that come from elsewhere, the file: does the work on the
   // operators' thread, after the changes that were asked for before.
   void Post(std::function<void()> work) { calls_.Post(std::move(work)); }
-  // On that thread, after such a change of a tenant, which was so before. Null:
-  // there is no such tenant any more.
-  void OnChanged(const std::string& tenant, const TenantPolicy* before) {
-    waiting_.OnChanged(tenant, before);
-  }
+  // On that thread, after such a change of a tenant, once it is stored.
+  void OnChanged(const std::string& tenant) { waiting_.OnChanged(tenant); }
   // More for `gmb doctor`, asked on that thread. Before the service serves.
   void SetFindings(AdminReports::AddFindings more) {
     reports_.SetFindings(std::move(more));

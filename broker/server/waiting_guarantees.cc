@@ -40,14 +40,8 @@ void WaitingGuarantees::OnSet(const std::string& tenant) {
   if (!tenants_.contains(tenant) || !Lacks(tenant)) Settle(tenant);
 }
 
-void WaitingGuarantees::OnChanged(const std::string& tenant,
-                                  const TenantPolicy* before) {
-  // Only another guarantee settles one that the start left out.
-  const absl::StatusOr<TenantPolicy> now = core_->GetPolicy(tenant);
-  if (before == nullptr || !now.ok() ||
-      now->quota.guarantee != before->quota.guarantee ||
-      now->device_quotas != before->device_quotas)
-    Settle(tenant);
+void WaitingGuarantees::OnChanged(const std::string& tenant) {
+  if (!IsLeftOut(tenant)) Settle(tenant);
 }
 
 void WaitingGuarantees::OnFit(const std::string& tenant) {
@@ -73,6 +67,19 @@ bool WaitingGuarantees::Lacks(const std::string& tenant) const {
         return wanted != declared.device_quotas.end() &&
                wanted->second.guarantee != quota.second.guarantee;
       });
+}
+
+bool WaitingGuarantees::IsLeftOut(const std::string& tenant) const {
+  const std::shared_ptr<const Declared> all = store_->Shown();
+  const auto found = all->tenants.find(tenant);
+  if (found == all->tenants.end() || !core_->GetPolicy(tenant).ok())
+    return false;
+  const TenantPolicy declared = PolicyOf(tenant, InForce(found->second));
+  return Lacks(tenant) ||
+         std::any_of(declared.device_quotas.begin(),
+                     declared.device_quotas.end(), [this](const auto& quota) {
+                       return !core_->ResolveDevice(quota.first).ok();
+                     });
 }
 
 void WaitingGuarantees::OnEvent(const v1::Event& event) {

@@ -36,17 +36,18 @@ class WaitingGuarantees {
   void Add(const std::string& tenant);
   // An operator has set the tenant, perhaps without a word on its guarantee.
   void OnSet(const std::string& tenant);
-  // The tenant was changed, and was so before. Null: there is no such tenant any
-  // more, or there was none.
-  void OnChanged(const std::string& tenant, const TenantPolicy* before);
+  // The tenant was made, changed or deleted, and that is stored.
+  void OnChanged(const std::string& tenant);
   // The tenant is as declared, if that was waited for.
   void OnFit(const std::string& tenant);
   // Nothing of the tenant is left out any more.
   void Settle(const std::string& tenant);
 
  private:
-  // It has another guarantee than is declared.
+  // It has another guarantee than is declared, somewhere.
   [[nodiscard]] bool Lacks(const std::string& tenant) const;
+  // It is not as declared: that, or a quota of it is for a device that is not here.
+  [[nodiscard]] bool IsLeftOut(const std::string& tenant) const;
   void OnEvent(const v1::Event& event);
   void QueueRetry();
   void Retry();

@@ -32,6 +32,16 @@ class StoredMisfitsTest : public ReloadTest {
     const absl::Status stored = (*store)->PutDeclared(declared, {});
     ASSERT_TRUE(stored.ok()) << stored;
   }
+  // 64 MiB, of an apply. Beside a share only the pool says what is above it.
+  void StoreLimit(const std::string& field, const std::string& tenant) const {
+    Store([&](broker::Declared* declared) {
+      broker::Fields fields = broker::InForce(declared->tenants.at(tenant));
+      fields[field] = "67108864";
+      broker::WriteFields(tenant, fields,
+                          {broker::Source::Writer::kApply, "web"}, absl::Now(),
+                          declared);
+    });
+  }
   CommandResult Apply(const std::string& tenants) const {
     std::ofstream(directory_ / "apply.yaml") << "tenants: [" << tenants << "]";
     return Gmb({"apply", "-f", directory_ / "apply.yaml", "--name", "web"});
@@ -108,6 +118,34 @@ TEST_F(StoredMisfitsTest, AFilesGuaranteeAboveAnOperatorsOlderLimitIsLeftOut) {
   Run({"tenant", "set", "a", "--limit", "80%"});
   LogUntil("stored_guarantee_fits");
   EXPECT_THAT(Tenant("a"), AllOf(HasSubstr("80% ="), HasSubstr("50% =")));
+}
+
+TEST_F(StoredMisfitsTest, AnEditOfTheFilesGuaranteeSettlesIt) {
+  Write("tenants:\n- {name: a, guarantee: 50%}\n");
+  Start();
+  Stop();
+  StoreLimit("limit", "a");
+  Start();
+  EXPECT_THAT(Doctor(), HasSubstr("tenant a is not"));
+  Reload("tenants:\n- {name: a, guarantee: 10%}\n", "reloaded");
+  EXPECT_THAT(Doctor(), Not(HasSubstr("tenant a is not")));
+}
+
+TEST_F(StoredMisfitsTest, AnEditOfADevicesLimitBringsBackItsGuarantee) {
+  const auto file = [](const std::string& guarantee, const std::string& limit) {
+    return "tenants:\n- {name: a, limit: 90%, devices: {host-0: {guarantee: " +
+           guarantee + ", limit: " + limit + "}}}\n";
+  };
+  Write(file("64MiB", "50%"));
+  Start();
+  Run({"tenant", "set", "a", "--device", "host-0", "--guarantee", "50%"});
+  Stop();
+  StoreLimit("devices/host-0/limit", "a");
+  Start();
+  EXPECT_THAT(gmbd_->log(), HasSubstr("does_not_fit tenant=a"));
+  Reload(file("64MiB", "60%"), "stored_guarantee_fits");
+  EXPECT_THAT(Tenant("a"), AllOf(HasSubstr("60% ="), HasSubstr("50% =")));
+  EXPECT_THAT(Doctor(), Not(HasSubstr("tenant a is not")));
 }
 
 TEST_F(StoredMisfitsTest, AStoredGuaranteeGivesWayToTheFilesAndAlone) {

@@ -34,6 +34,9 @@ class WaitingGuaranteesTest : public AdminPartsFixture {
       return not_in_force_.size() == 0;
     });
   }
+  void OnChanged(const std::string& tenant) {
+    InTurn([&] { waiting_.OnChanged(tenant); });
+  }
   // Events so far have been listened to, and what they gave rise to is done.
   void AwaitEvents() {
     std::promise<void> delivered;
@@ -109,22 +112,50 @@ TEST_F(WaitingGuaranteesTest, AnOperatorsWordOnAnotherValueSettlesNothing) {
 
 TEST_F(WaitingGuaranteesTest, AChangeSettlesItWithAnotherGuaranteeAlone) {
   Start();
-  const TenantPolicy before = *core.GetPolicy("a");
   ASSERT_TRUE(core.SetTenant(Policy("a", 0, /*weight=*/3)).ok());
-  InTurn([&] { waiting_.OnChanged("a", &before); });
+  OnChanged("a");
   EXPECT_EQ(not_in_force_.size(), 1U);
+  Declare("a", 0.1);
   InForce("a", 0.1);
-  InTurn([&] { waiting_.OnChanged("a", &before); });
+  OnChanged("a");
   EXPECT_EQ(not_in_force_.size(), 0U);
 }
 
-TEST_F(WaitingGuaranteesTest, ATenantThatIsNewOrGoneHasNothingLeftOut) {
+TEST_F(WaitingGuaranteesTest, AChangeOfADevicesLimitSettlesNoGuaranteeThere) {
+  const auto on_device = [](double guarantee, double limit) {
+    TenantPolicy policy = Policy("a", 0);
+    policy.device_quotas["host-0"] = {quota::Amount::Fraction(guarantee),
+                                      quota::Amount::Fraction(limit), 1};
+    return policy;
+  };
+  ASSERT_TRUE(store_->PutTenant(on_device(0.5, 0.6), Record()).ok());
+  ASSERT_TRUE(core.SetTenant(on_device(0, 0.4)).ok());
   Start();
-  InTurn([this] { waiting_.OnChanged("a", nullptr); });
+  ASSERT_TRUE(core.SetTenant(on_device(0, 0.6)).ok());
+  OnChanged("a");
+  EXPECT_EQ(not_in_force_.size(), 1U);
+  InForce("b", 0.1);
+  EXPECT_TRUE(AwaitSettled());
+  EXPECT_EQ(core.GetPolicy("a")->QuotaOn("host-0").guarantee,
+            quota::Amount::Fraction(0.5));
+}
+
+TEST_F(WaitingGuaranteesTest, AQuotaForADeviceThatIsNotHereIsSettledWithIt) {
+  TenantPolicy elsewhere = Policy("a", 0);
+  elsewhere.device_quotas["gone-0"] = elsewhere.quota;
+  ASSERT_TRUE(store_->PutTenant(elsewhere, Record()).ok());
+  Start();
+  OnChanged("a");
+  EXPECT_EQ(not_in_force_.size(), 1U);
+  Declare("a", 0);
+  OnChanged("a");
   EXPECT_EQ(not_in_force_.size(), 0U);
-  not_in_force_.Drop("gone", "gone has no guarantee.");
-  const TenantPolicy before = Policy("gone", 0.5);
-  InTurn([&] { waiting_.OnChanged("gone", &before); });
+}
+
+TEST_F(WaitingGuaranteesTest, ATenantThatIsGoneHasNothingLeftOut) {
+  Start();
+  ASSERT_TRUE(core.DeleteTenant("a").ok());
+  OnChanged("a");
   EXPECT_EQ(not_in_force_.size(), 0U);
 }
 
