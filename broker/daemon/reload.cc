@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
@@ -19,6 +18,7 @@
 #include "broker/declared/conflict.h"
 #include "broker/declared/uids.h"
 #include "broker/log/logging.h"
+#include "broker/server/declared_policy.h"
 
 namespace gmb::broker {
 namespace {
@@ -51,23 +51,6 @@ FileState StateOf(BrokerConfig file, const BrokerConfig& running,
   file.devices = running.devices;
   file.pool = running.pool;
   return FileStateOf(file, uuids);
-}
-
-Fields GuaranteesIn(const Declared& declared, const std::string& name) {
-  Fields guarantees;
-  const auto found = declared.tenants.find(name);
-  if (found == declared.tenants.end()) return guarantees;
-  for (const auto& [field, value] : InForce(found->second)) {
-    if (absl::EndsWith(field, "guarantee")) guarantees[field] = value;
-  }
-  return guarantees;
-}
-
-// A guarantee that the start had to leave out stays out, unless it is changed.
-void LeaveOut(const TenantPolicy& in_force, TenantPolicy* policy) {
-  policy->quota.guarantee = in_force.quota.guarantee;
-  for (auto& [device, quota] : policy->device_quotas)
-    quota.guarantee = in_force.QuotaOn(device).guarantee;
 }
 
 // Of what is not declared, in words: tokens are secret.
@@ -160,10 +143,10 @@ absl::StatusOr<Reloader::Plan> Reloader::MakePlan() const {
     TenantPolicy& policy = tenant.config.policy;
     const absl::StatusOr<TenantPolicy> known =
         deps_.core->GetPolicy(policy.name);
-    if (known.ok() && !seen_off_.contains(policy.name) &&
-        GuaranteesIn(plan.base, policy.name) ==
-            GuaranteesIn(staying, policy.name))
-      LeaveOut(*known, &policy);
+    if (known.ok() && !seen_off_.contains(policy.name)) {
+      KeepLeftOut(DeclaredPolicy(plan.base, policy.name, *deps_.core), *known,
+                  &policy);
+    }
     if (!known.ok() || *known != policy) plan.changed.push_back(policy);
   }
   return plan;
@@ -252,7 +235,7 @@ void Reloader::Keep(const std::vector<HeldBack>& held, Plan* plan) {
         return uuid.second == quota.first;
       });
     });
-    LeaveOut(in_force, &kept);
+    KeepLeftOut(TenantPolicy(kept), in_force, &kept);
     if (const absl::Status set = deps_.core->SetTenant(kept).status();
         !set.ok()) {
       Fail(set);

@@ -198,8 +198,10 @@ absl::StatusOr<AdminApply::Plan> AdminApply::MakePlan(
     const absl::StatusOr<TenantPolicy> known = core_->GetPolicy(name);
     TenantPolicy policy = DeclaredPolicy(plan.next, name, *core_);
     (void)owners.TakeOthers(&policy);
-    if (known.ok()) policy.token = known->token;
-    // A guarantee that a start left out stays out, unless it is written anew.
+    if (known.ok()) {
+      policy.token = known->token;
+      KeepLeftOut(DeclaredPolicy(plan.before, name, *core_), *known, &policy);
+    }
     if (differing.contains(name) && (!known.ok() || *known != policy)) {
       plan.changed.push_back(std::move(policy));
     } else if (in_file.contains(name)) {

@@ -37,6 +37,8 @@ absl::Status AdminTenants::Reset(AuditRecord audit,
                        FieldsNamed(request, device, found->second));
   broker::Reset(request.name(), fields, &next);
   TenantPolicy policy = DeclaredPolicy(next, known.name, *core_);
+  KeepLeftOut(DeclaredPolicy(*store_->Shown(), known.name, *core_), known,
+              &policy);
   const HeldUids held = UidsInForce(next, *core_);
   (void)UidOwners(next, held).TakeOthers(&policy);
   policy.token = known.token;

@@ -135,6 +135,8 @@ absl::StatusOr<AdminTenants::Wanted> AdminTenants::Former(
   former->token = known->token;
   Wanted wanted{.declared = *former, .in_force = *former};
   const std::shared_ptr<const Declared> all = store_->Shown();
+  KeepLeftOut(DeclaredPolicy(*all, request.name(), *core_), *known,
+              &wanted.in_force);
   (void)UidOwners(*all, UidsInForce(*all, *core_)).TakeOthers(&wanted.in_force);
   return wanted;
 }

@@ -57,6 +57,16 @@ std::optional<TenantPolicy> FormerPolicy(const Declared& declared,
   return policy;
 }
 
+void KeepLeftOut(const TenantPolicy& before, const TenantPolicy& in_force,
+                 TenantPolicy* policy) {
+  if (policy->quota.guarantee == before.quota.guarantee)
+    policy->quota.guarantee = in_force.quota.guarantee;
+  for (auto& [device, quota] : policy->device_quotas) {
+    if (quota.guarantee == before.QuotaOn(device).guarantee)
+      quota.guarantee = in_force.QuotaOn(device).guarantee;
+  }
+}
+
 HeldUids UidsInForce(const Declared& declared, const Core& core,
                      const std::set<std::string>& changing) {
   HeldUids held;

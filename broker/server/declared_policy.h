@@ -23,6 +23,11 @@ namespace gmb::broker {
 [[nodiscard]] std::optional<TenantPolicy> FormerPolicy(const Declared& declared,
                                                        const std::string& name,
                                                        const Core& core);
+// A guarantee that was left out stays out, unless another one is declared: where
+// `before` and the policy, both as declared, have the same, it gets the one that
+// is `in_force`. It is tried again after the change.
+void KeepLeftOut(const TenantPolicy& before, const TenantPolicy& in_force,
+                 TenantPolicy* policy);
 // The uids that tenants have now, but for those of `changing`.
 [[nodiscard]] HeldUids UidsInForce(const Declared& declared, const Core& core,
                                    const std::set<std::string>& changing = {});

@@ -18,6 +18,7 @@ namespace gmb {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -42,9 +43,13 @@ class StoredMisfitsTest : public ReloadTest {
                           declared);
     });
   }
-  CommandResult Apply(const std::string& tenants) const {
+  CommandResult Apply(const std::string& tenants,
+                      const std::vector<std::string>& options = {}) const {
     std::ofstream(directory_ / "apply.yaml") << "tenants: [" << tenants << "]";
-    return Gmb({"apply", "-f", directory_ / "apply.yaml", "--name", "web"});
+    std::vector<std::string> words = {"apply", "-f", directory_ / "apply.yaml",
+                                      "--name", "web"};
+    words.insert(words.end(), options.begin(), options.end());
+    return Gmb(words);
   }
   std::string Asked(const std::string& flag, int exit_code) const {
     std::vector<std::string> arguments = Arguments();
@@ -128,6 +133,35 @@ TEST_F(StoredMisfitsTest, AnEditOfTheFilesGuaranteeSettlesIt) {
   Start();
   EXPECT_THAT(Doctor(), HasSubstr("tenant a is not"));
   Reload("tenants:\n- {name: a, guarantee: 10%}\n", "reloaded");
+  EXPECT_THAT(Doctor(), Not(HasSubstr("tenant a is not")));
+}
+
+// Whoever changes them: an operator, an apply, the file.
+TEST_F(StoredMisfitsTest, OtherValuesOfATenantWithoutItsGuaranteeCanBeChanged) {
+  const auto file = [](const std::string& rest) {
+    return "tenants:\n- {name: a, guarantee: 50%" + rest + "}\n";
+  };
+  Write(file(""));
+  Start();
+  Stop();
+  StoreLimit("limit", "a");
+  Start();
+  Run({"tenant", "set", "a", "--weight", "2"});
+  Run({"tenant", "set", "a", "--undo"});
+  Run({"tenant", "set", "a", "--undo"});
+  EXPECT_THAT(Tenant("a"), ContainsRegex("weight +2 "));
+  Run({"tenant", "reset", "a", "--weight"});
+  EXPECT_THAT(Tenant("a"), ContainsRegex("weight +1 "));
+  const CommandResult applied =
+      Apply("{name: a, guarantee: 50%, limit: 64MiB, weight: 3}", {"--force"});
+  EXPECT_EQ(applied.exit_code, 0) << applied.output;
+  Reload(file(", devices: {host-0: {limit: 64MiB}}"), "reloaded");
+  Reload(file(""), "reloaded");
+  EXPECT_THAT(Doctor(), HasSubstr("tenant a is not"));
+  // It gives the limit back.
+  Run({"tenant", "reset", "a", "--limit"});
+  LogUntil("stored_guarantee_fits");
+  EXPECT_THAT(Tenant("a"), HasSubstr("50% ="));
   EXPECT_THAT(Doctor(), Not(HasSubstr("tenant a is not")));
 }
 
