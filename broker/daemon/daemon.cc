@@ -81,10 +81,10 @@ absl::Status Daemon::SetUpCore() {
   uuids_ = UuidsOf(pools);
   const Declared declared = StartingState(before, config_, uuids_);
   GMB_RETURN_IF_ERROR(CheckConflicts(before, declared));
-  stored_ = InForce(declared);
   GMB_RETURN_IF_ERROR(live_core_->OpenHostPool(&pools));
-  GMB_ASSIGN_OR_RETURN(const FdPlan plan,
-                       PlanFds(config_, pools, stored_.tenants.size()));
+  GMB_ASSIGN_OR_RETURN(
+      const FdPlan plan,
+      PlanFds(config_, pools, InForce(declared).tenants.size()));
   if (!plan.warning.empty()) {
     LogEvent(LogLevel::kWarning, "few_files", {{"message", plan.warning}});
   }
@@ -121,7 +121,6 @@ absl::Status Daemon::StartServers() {
       std::make_unique<Servers>(Servers::Deps{.flags = &flags_,
                                               .config = &config_,
                                               .uuids = &uuids_,
-                                              .stored = &stored_,
                                               .disposer = disposer_.get(),
                                               .clock = &clock_,
                                               .events = &events_,

@@ -76,7 +76,6 @@ class Daemon {
   std::unique_ptr<ipc::FdDisposer> disposer_;
   BrokerSockets sockets_;
   StateDirectory state_{&config_};
-  StoredState stored_;
 
   SystemClock clock_;
   EventBus events_;

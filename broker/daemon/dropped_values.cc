@@ -4,9 +4,12 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "broker/declared/conflict.h"
 #include "broker/server/grown_pools.h"
+#include "broker/store/quota_store.h"
 #include "proto/amount_text.h"
 
 namespace gmb::broker {
@@ -46,6 +49,17 @@ std::string DroppedOf(const TenantPolicy& stored,
   return absl::StrJoin(parts, ", and ");
 }
 
+// One of the file's is no operator's to give up.
+std::string WhoSetIt(const Subject& subject) {
+  for (const auto& [field, writes] : subject.fields) {
+    const Written* const last = InForce(subject, field);
+    if (absl::EndsWith(field, "guarantee") && last != nullptr &&
+        last->source.writer != Source::Writer::kFile)
+      return "an operator set it";
+  }
+  return "declared";
+}
+
 void AddPools(const StoredState& stored, const Core& core,
               DroppedValues* dropped) {
   const v1::GetStatusResponse status = core.Status();
@@ -66,15 +80,19 @@ void AddPools(const StoredState& stored, const Core& core,
 
 }  // namespace
 
-DroppedValues FindDropped(const StoredState& stored, const Core& core) {
+DroppedValues FindDropped(const Declared& declared, const Core& core) {
   DroppedValues dropped;
+  const StoredState stored = InForce(declared);
   for (const TenantPolicy& tenant : stored.tenants) {
     const absl::StatusOr<TenantPolicy> in_force = core.GetPolicy(tenant.name);
     if (!in_force.ok()) continue;
     const std::string what = DroppedOf(tenant, *in_force);
     if (what.empty()) continue;
+    const Subject& subject = declared.tenants.at(tenant.name);
+    const std::string sources = DifferentSources(subject);
     dropped[tenant.name] = absl::StrCat(
-        "tenant ", tenant.name, " is not as an operator set it: ", what,
+        "tenant ", tenant.name, " is not as ", WhoSetIt(subject), ": ", what,
+        sources.empty() ? "" : absl::StrCat(" (", sources, ")"),
         ": a guarantee is in force again when it fits, and `gmb tenant set ",
         tenant.name, "` with another one settles it at once");
   }

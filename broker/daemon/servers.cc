@@ -94,7 +94,7 @@ void Servers::SetUpOperators() {
       deps_.core, deps_.store, deps_.events, deps_.clock, calls_.get(),
       AdminServiceOptions{
           .doors = deps_.sockets->DoorsOfOperators(),
-          .dropped = FindDropped(*deps_.stored, *deps_.core),
+          .dropped = FindDropped(*deps_.store->Shown(), *deps_.core),
           .sources = {.metrics = [this] { return pages_->MetricsText(); },
                       .keeper_problem = std::move(keeper_problem),
                       .usage = usage_.get()},

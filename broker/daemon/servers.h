@@ -40,7 +40,6 @@ class Servers {
     const Flags* flags;
     const BrokerConfig* config;  // what the broker was started with
     const std::map<std::string, std::string>* uuids;  // the devices', by name
-    const StoredState* stored;  // in force when the core was made
     ipc::FdDisposer* disposer;
     const Clock* clock;
     EventBus* events;

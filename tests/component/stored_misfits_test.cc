@@ -131,7 +131,11 @@ TEST_F(StoredMisfitsTest, AnEditOfTheFilesGuaranteeSettlesIt) {
   Stop();
   StoreLimit("limit", "a");
   Start();
-  EXPECT_THAT(Doctor(), HasSubstr("tenant a is not"));
+  // Not "as an operator set it": the guarantee is the file's.
+  EXPECT_THAT(Doctor(), HasSubstr("tenant a is not as declared: its guarantee "
+                                  "of 50% does not fit any more (guarantee=50% "
+                                  "is of the file, limit=67108864 is of apply "
+                                  "web)"));
   Reload("tenants:\n- {name: a, guarantee: 10%}\n", "reloaded");
   EXPECT_THAT(Doctor(), Not(HasSubstr("tenant a is not")));
 }
