@@ -24,7 +24,9 @@ DemandRules RulesOf(Cause cause) {
     case Cause::kOverLimit:
       return {.one_tenant = true, .waits_for_young = true};
     case Cause::kPoolShrink:
-      return {.guarantees_hold = true, .waits_for_young = true};
+      return {.guarantees_hold = true,
+              .needs_excess = true,
+              .waits_for_young = true};
     case Cause::kPoolDrain:
       return {.lets_in = true};
     case Cause::kTenantDelete:

@@ -26,9 +26,11 @@ struct Candidate {
 
 // The rules of a demand, for leases of any tenant.
 struct DemandRules {
-  bool one_tenant = false;        // only that tenant gives
-  bool guarantees_hold = false;   // only tenants above theirs give
-  bool borrows = false;           // nobody falls below it at all
+  bool one_tenant = false;       // only that tenant gives
+  bool guarantees_hold = false;  // only tenants above theirs give
+  bool borrows = false;          // nobody falls below it at all
+  // Bytes within a guarantee would not help, even if they were given.
+  bool needs_excess = false;
   bool waits_for_young = false;   // leases that are too young are not asked
   bool takes_young_late = false;  // they are, at the last moment
   bool lets_in = false;  // a session whose gate has just opened is not asked

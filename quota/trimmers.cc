@@ -44,10 +44,11 @@ Trimmers TrimmersOf(const Snapshot& snapshot, const Judge& judge, PoolId pool,
     if (judge.rules().may_choose && tenant != nullptr &&
         IsDistrusted(row, *tenant))
       continue;
-    trimmers.push_back(
-        {.row = &row,
-         .rests = Rests(row, now, options),
-         .guaranteed = tenant == nullptr || ExcessBytes(*tenant) == 0});
+    const bool guaranteed = tenant == nullptr || ExcessBytes(*tenant) == 0;
+    if (judge.rules().needs_excess && guaranteed) continue;
+    trimmers.push_back({.row = &row,
+                        .rests = Rests(row, now, options),
+                        .guaranteed = guaranteed});
   }
   std::sort(trimmers.begin(), trimmers.end(), AskedBefore);
   for (const Trimmer& trimmer : trimmers) found.rows.push_back(trimmer.row);

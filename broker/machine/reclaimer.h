@@ -90,6 +90,8 @@ class Reclaimer {
   // `leases`: so many may be looked at still.
   void OnParked(const Session& session, quota::Instant now, size_t* leases);
   bool ServeOne(StandingDemand* standing, quota::Instant now, Turn& turn);
+  bool LookFor(const quota::Demand& demand, uint64_t changes, Look* look,
+               quota::Instant now);
   bool CarryOutStanding(StandingDemand* standing, const quota::Demand& demand,
                         const Look::Found& found, uint64_t incoming,
                         Turn& turn);

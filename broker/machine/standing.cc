@@ -83,6 +83,21 @@ uint64_t WantedOfTrims(const State& state, const StandingDemand& demand) {
   return BytesAbove(pool, pool.target_bytes);
 }
 
+// Whether what is above limits of the shrinking pool is still being taken: a
+// shrink takes the rest.
+bool LimitsTake(const State& state, const StandingDemand& shrink) {
+  if (shrink.cause != quota::Cause::kPoolShrink) return false;
+  const auto takes = [&](const StandingDemand& limit) {
+    if (limit.cause != quota::Cause::kOverLimit || limit.pool != shrink.pool)
+      return false;
+    return limit.look.under_way() ||
+           (limit.look.plans_on() &&
+            StillWanted(state, limit) >
+                state.reclaim->IncomingBytes(limit.pool, limit.tenant, true));
+  };
+  return std::any_of(state.standing->begin(), state.standing->end(), takes);
+}
+
 // Whether nothing more is going to be wanted. Sessions come back while a pool
 // drains, or their tenant leaves; and what keeps a pool large may go.
 bool IsOver(const State& state, const StandingDemand& demand) {
@@ -174,6 +189,10 @@ bool Reclaimer::ServeOne(StandingDemand* standing, quota::Instant now,
     standing->look.Skip(changes, now);
     return false;
   }
+  if (LimitsTake(state_, *standing)) {
+    standing->look.Postpone(now + kStandingLook);
+    return false;
+  }
   quota::Demand demand;
   demand.cause = standing->cause;
   demand.tenant = standing->tenant;
@@ -183,22 +202,31 @@ bool Reclaimer::ServeOne(StandingDemand* standing, quota::Instant now,
   demand.deadline = standing->deadline;
   demand.last_step = standing->last_step;
   demand.trim_by = standing->trim_by;
-  Look& look = standing->look;
+  if (!LookFor(demand, changes, &standing->look, now)) return false;
+  const Look::Found found = MakePlan(&standing->look, demand, now);
+  return CarryOutStanding(standing, demand, found, incoming, turn);
+}
+
+// Whether the look is over; else it goes on in a later turn.
+bool Reclaimer::LookFor(const quota::Demand& demand, uint64_t changes,
+                        Look* look, quota::Instant now) {
+  const quota::Need& need = demand.needs.front();
+  if (need.bytes == 0) {  // trims alone would help: no lease is looked for
+    look->Skip(changes, now);
+    return true;
+  }
   if (!state_.look_budget->MayTake()) {
-    look.Postpone(now);  // the next turn goes on
+    look->Postpone(now);
     return false;
   }
-  if (!look.under_way() && !look.plans_on()) {
+  if (!look->under_way() && !look->plans_on()) {
     if (!state_.look_budget->MayBegin()) {
-      look.Postpone(state_.look_budget->NextAfter(now));
+      look->Postpone(state_.look_budget->NextAfter(now));
       return false;
     }
-    look.Begin(demand, changes);
+    look->Begin(demand, changes);
   }
-  if (look.under_way() && !lookout_.GoOn(&look, standing->pool, now))
-    return false;
-  const Look::Found found = MakePlan(&look, demand, now);
-  return CarryOutStanding(standing, demand, found, incoming, turn);
+  return !look->under_way() || lookout_.GoOn(look, need.pool, now);
 }
 
 // Whether the demand is over.

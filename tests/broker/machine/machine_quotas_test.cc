@@ -293,6 +293,33 @@ TEST_F(MachineQuotasTest, AShrinkTakesNoMoreThanLimitsThatShrinkWithItLeave) {
   EXPECT_EQ(Of("b").resident_bytes, 16 * kGranule);
 }
 
+TEST_F(MachineQuotasTest, AShrinkTakesNoMoreThanManyLeasesAboveALimitLeave) {
+  SetTenant("a", {.share = 0.5});
+  SimClient* longest = Parked("b");
+  for (int i = 0; i < 7; ++i) Lease(longest, 4);
+  RunFor(seconds(1));
+  SimClient* limited = Parked("a");
+  for (int i = 0; i < 32; ++i) Lease(limited, 1);
+  ASSERT_TRUE(Resize(16).ok());
+  RunFor(seconds(1));
+  EXPECT_EQ(Of("a").resident_bytes, 8 * kGranule);
+  EXPECT_EQ(Of("b").resident_bytes, 8 * kGranule);
+  EXPECT_EQ(InPool().capacity_bytes, 16 * kGranule);
+}
+
+TEST_F(MachineQuotasTest, AShrinkAsksNobodyWithinTheGuarantee) {
+  SetTenant("a", {.guarantee = 20});
+  SimClient* client = Connect("a");
+  Lease(client, 20);
+  Lease(Connect("b"), 30);
+  ASSERT_TRUE(Resize(40).ok());
+  RunFor(seconds(1));
+  SetTrimmable(client, 8);
+  RunFor(seconds(1));
+  EXPECT_EQ(Told(client, v1::BrokerMessage::kTrim), 0u)
+      << "the pool would be no smaller";
+}
+
 TEST_F(MachineQuotasTest, BytesThatComeFreeGoToTheShrinkFirst) {
   SimClient* client = Connect("a");
   const quota::LeaseId lease = Lease(client, 20);
