@@ -127,10 +127,18 @@ PoolUsage::Bytes Allocations::BytesOf(CUmemoryPool pool) {
   return pools_.Of(pool);
 }
 
-void Allocations::ResetHighOf(CUmemoryPool pool, CUmemPool_attribute mark) {
+void Allocations::PoolAttributeSet(CUmemoryPool pool, CUmemPool_attribute what,
+                                   const void* value) {
   const MutexLock lock(&mu_);
-  if (mark == CU_MEMPOOL_ATTR_USED_MEM_HIGH) pools_.ResetUsedHigh(pool);
-  if (mark == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH) pools_.ResetReservedHigh(pool);
+  if (what == CU_MEMPOOL_ATTR_USED_MEM_HIGH) pools_.ResetUsedHigh(pool);
+  if (what == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH) pools_.ResetReservedHigh(pool);
+  if (what == CU_MEMPOOL_ATTR_RELEASE_THRESHOLD)
+    pools_.SetThreshold(pool, *static_cast<const cuuint64_t*>(value));
+}
+
+PoolBytes Allocations::AboveThresholds() {
+  const MutexLock lock(&mu_);
+  return pools_.AboveThresholds();
 }
 
 void Allocations::PoolDestroyed(CUmemoryPool pool) {

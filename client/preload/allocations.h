@@ -74,7 +74,11 @@ class Allocations {
 
   // The part of a pool that is served here.
   [[nodiscard]] PoolUsage::Bytes BytesOf(CUmemoryPool pool);
-  void ResetHighOf(CUmemoryPool pool, CUmemPool_attribute mark);
+  // The program has set that attribute, to `value`.
+  void PoolAttributeSet(CUmemoryPool pool, CUmemPool_attribute what,
+                        const void* value);
+  // As PoolUsage has it.
+  [[nodiscard]] PoolBytes AboveThresholds();
   void PoolDestroyed(CUmemoryPool pool);
 
   // Of a block that the program has; nothing when it has it no more.

@@ -35,6 +35,7 @@ const Driver* LoadDriver() {
   GMB_REAL_LOAD_MEMBER(cuCtxAttach)
   GMB_REAL_LOAD_MEMBER(cuCtxDetach)
   GMB_REAL_LOAD_MEMBER(cuCtxRecordEvent)
+  GMB_REAL_LOAD_MEMBER(cuCtxSynchronize_v2)
   GMB_REAL_LOAD_MEMBER(cuGreenCtxDestroy)
   GMB_REAL_LOAD_MEMBER(cuCtxFromGreenCtx)
 #undef GMB_REAL_LOAD_MEMBER

@@ -47,6 +47,7 @@ namespace gmb::preload {
   F(cuStreamIsCapturing)                    \
   F(cuStreamDestroy_v2)                     \
   F(cuStreamGetCtx)                         \
+  F(cuStreamSynchronize)                    \
   F(cuStreamWaitEvent)                      \
   F(cuEventCreate)                          \
   F(cuEventRecord)                          \
@@ -85,6 +86,8 @@ struct Driver {
                                   cuuint64_t) = nullptr;
   // CUDA 12.5's, which older headers do not declare.
   CUresult (*cuCtxRecordEvent)(CUcontext, CUevent) = nullptr;
+  // CUDA 13.0's, likewise.
+  CUresult (*cuCtxSynchronize_v2)(CUcontext) = nullptr;
   // CUDA 12.4's, likewise. A CUgreenCtx is a pointer.
   CUresult (*cuGreenCtxDestroy)(void*) = nullptr;
   CUresult (*cuCtxFromGreenCtx)(CUcontext*, void*) = nullptr;

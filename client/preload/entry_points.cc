@@ -74,6 +74,11 @@ const auto& Table() {
       GMB_ENTRY(cuStreamBeginCaptureToGraph_ptsz),
       GMB_ENTRY(cuStreamEndCapture),
       GMB_ENTRY(cuStreamEndCapture_ptsz),
+      GMB_ENTRY(cuStreamSynchronize),
+      GMB_ENTRY(cuStreamSynchronize_ptsz),
+      GMB_ENTRY(cuEventSynchronize),
+      GMB_ENTRY(cuCtxSynchronize),
+      GMB_ENTRY(cuCtxSynchronize_v2),
   };
   return kTable;
 }

@@ -35,6 +35,8 @@ CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream stream, CUgraph graph,
                                           size_t count,
                                           CUstreamCaptureMode mode);
 CUresult cuStreamEndCapture_ptsz(CUstream stream, CUgraph* graph);
+CUresult cuStreamSynchronize_ptsz(CUstream stream);
+CUresult cuCtxSynchronize_v2(CUcontext context);
 
 }  // extern "C"
 // NOLINTEND(readability-identifier-naming)

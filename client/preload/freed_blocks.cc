@@ -45,6 +45,16 @@ std::optional<FreedBlocks::Taken> FreedBlocks::TakeDue(const Driver& driver,
                .in_hand = TakeTicket()};
 }
 
+std::optional<FreedBlocks::Taken> FreedBlocks::TakeSurplus(
+    const Driver& driver, const PoolBytes& surplus, uint64_t synchronisations) {
+  const MutexLock lock(&mu_);
+  std::vector<OrderedFree> taken =
+      ordered_.TakeSurplus(driver, surplus, synchronisations);
+  if (taken.empty()) return std::nullopt;
+  return Taken{
+      .blocks = {}, .ordered = std::move(taken), .in_hand = TakeTicket()};
+}
+
 FreedBlocks::Taken FreedBlocks::TakeAll(TimePoint until) {
   const MutexLock lock(&mu_);
   const uint64_t arrived = next_ticket_;
@@ -81,11 +91,6 @@ void FreedBlocks::ForgetEventsOf(const Driver& driver, CUcontext context,
   }
   if (!lives) return;
   for (const OrderedFree& one : of_it) driver.cuEventDestroy_v2(one.event);
-}
-
-uint64_t FreedBlocks::HeldBytes(CUdevice device) {
-  const MutexLock lock(&mu_);
-  return ordered_.HeldBytes(device);
 }
 
 }  // namespace gmb::preload

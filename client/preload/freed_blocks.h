@@ -64,6 +64,11 @@ class FreedBlocks {
   // enough; nothing when there is none. Not during a capture.
   [[nodiscard]] std::optional<Taken> TakeDue(const Driver& driver,
                                              TimePoint now);
+  // As OrderedFrees::TakeSurplus; nothing when there is none. Not during a
+  // capture.
+  [[nodiscard]] std::optional<Taken> TakeSurplus(const Driver& driver,
+                                                 const PoolBytes& surplus,
+                                                 uint64_t synchronisations);
   // Everything, after those that others have in hand. Waits for them up to
   // `until`, and not for such as begin meanwhile.
   [[nodiscard]] Taken TakeAll(TimePoint until);
@@ -75,9 +80,6 @@ class FreedBlocks {
   // may touch from then on; null for any. Blocks that were freed there go back
   // with a Sweep after the call. See Captures::AwaitTurn. `lives`: it may go on.
   void ForgetEventsOf(const Driver& driver, CUcontext context, bool lives);
-
-  // Of those that wait for their stream.
-  [[nodiscard]] uint64_t HeldBytes(CUdevice device);
 
  private:
   [[nodiscard]] InHand TakeTicket() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

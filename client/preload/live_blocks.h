@@ -15,6 +15,7 @@ namespace gmb::preload {
 // A memory pool that an allocation was made from.
 using PoolName = uint64_t;
 inline constexpr PoolName kNoPool = 0;
+using PoolBytes = std::map<PoolName, uint64_t>;
 
 // An allocation that was served.
 struct Block {

@@ -7,6 +7,7 @@
 #include "base/round_up.h"
 #include "client/preload/memory.h"
 #include "client/preload/process_life.h"
+#include "client/preload/synchronisations.h"
 
 namespace gmb::preload {
 namespace {
@@ -61,7 +62,8 @@ Answer Memory::FreeOrdered(CUdeviceptr address, CUstream stream) {
                        .stream = stream,
                        .context = nullptr,
                        .event = nullptr,
-                       .freed_at = std::chrono::steady_clock::now()};
+                       .freed_at = std::chrono::steady_clock::now(),
+                       .synchronisations = Synchronisations::Count()};
   CUresult result = CUDA_SUCCESS;
   if (captures_.Any() && IsCapturing(driver_, stream)) {
     // A graph could free it at every launch, which a lease cannot do.
@@ -85,6 +87,8 @@ Answer Memory::FreeOrdered(CUdeviceptr address, CUstream stream) {
   return CUDA_SUCCESS;
 }
 
+// Without the bytes that a pool holds: the program adds those itself, from the
+// pool's attributes.
 Answer Memory::GetInfo(size_t* free_bytes, size_t* total_bytes) {
   if (Exiting()) return CUDA_ERROR_DEINITIALIZED;
   CUdevice device = 0;
@@ -92,6 +96,7 @@ Answer Memory::GetInfo(size_t* free_bytes, size_t* total_bytes) {
       result != CUDA_SUCCESS) {
     return result;
   }
+  sweeper_.GiveSurplusBack();
   kept_.ReleaseAsked(device);
   Budget budget;
   if (const Outcome outcome = broker_.Ask(names_.UuidOf(device), &budget);
@@ -102,7 +107,7 @@ Answer Memory::GetInfo(size_t* free_bytes, size_t* total_bytes) {
     const base::MutexLock lock(&mu_);
     budget = budgets_[device].At(budget, std::chrono::steady_clock::now());
   }
-  budget.free_bytes += freed_.HeldBytes(device) + kept_.HeldBytes(device);
+  budget.free_bytes += kept_.HeldBytes(device);
   // The driver takes null for either.
   if (free_bytes != nullptr) {
     *free_bytes = std::min(budget.free_bytes, budget.total_bytes);

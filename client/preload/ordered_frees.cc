@@ -21,8 +21,7 @@ std::optional<OrderedFree> OrderedFrees::TakeFit(const Driver& driver,
                                                  CUstream stream) {
   for (auto it = waiting_.begin(); it != waiting_.end(); ++it) {
     const std::optional<LeaseRange>& lease = it->block.lease;
-    if (it->block.device != device ||
-        preload::HeldBytes(it->block) != held_bytes ||
+    if (it->block.device != device || HeldBytes(it->block) != held_bytes ||
         (lease.has_value() && lease->shared)) {
       continue;
     }
@@ -58,6 +57,26 @@ std::vector<OrderedFree> OrderedFrees::TakeOld(
   return old;
 }
 
+std::vector<OrderedFree> OrderedFrees::TakeSurplus(const Driver& driver,
+                                                   PoolBytes surplus,
+                                                   uint64_t synchronisations) {
+  std::vector<OrderedFree> taken;
+  for (auto it = waiting_.begin(); it != waiting_.end();) {
+    const auto of_pool = surplus.find(it->block.pool);
+    const uint64_t bytes = HeldBytes(it->block);
+    if (it->synchronisations < synchronisations && of_pool != surplus.end() &&
+        of_pool->second >= bytes &&
+        driver.cuEventQuery(it->event) == CUDA_SUCCESS) {
+      of_pool->second -= bytes;
+      taken.push_back(*it);
+      it = waiting_.erase(it);
+    } else {
+      ++it;
+    }
+  }
+  return taken;
+}
+
 std::vector<OrderedFree> OrderedFrees::TakeAll() {
   std::vector<OrderedFree> all(waiting_.begin(), waiting_.end());
   waiting_.clear();
@@ -75,14 +94,6 @@ std::vector<OrderedFree> OrderedFrees::TakeOf(CUcontext context) {
     }
   }
   return of_it;
-}
-
-uint64_t OrderedFrees::HeldBytes(CUdevice device) const {
-  uint64_t bytes = 0;
-  for (const OrderedFree& freed : waiting_) {
-    if (freed.block.device == device) bytes += preload::HeldBytes(freed.block);
-  }
-  return bytes;
 }
 
 }  // namespace gmb::preload

@@ -21,6 +21,7 @@ struct OrderedFree {
   CUcontext context = nullptr;  // of the event; current when it was freed
   CUevent event = nullptr;      // null when it is lost
   std::chrono::steady_clock::time_point freed_at;
+  uint64_t synchronisations = 0;  // of the program, before it was freed
 };
 
 // Blocks that wait for their stream, and are kept a while for the next that
@@ -42,11 +43,14 @@ class OrderedFrees {
   // Those that were kept long enough and are done, or whose event is lost.
   [[nodiscard]] std::vector<OrderedFree> TakeOld(
       const Driver& driver, std::chrono::steady_clock::time_point now);
+  // Those that are done, and were freed before the program synchronised for that
+  // time, as far as their pools have so much to give back.
+  [[nodiscard]] std::vector<OrderedFree> TakeSurplus(const Driver& driver,
+                                                     PoolBytes surplus,
+                                                     uint64_t synchronisations);
   [[nodiscard]] std::vector<OrderedFree> TakeAll();
   // Those whose event is of this context.
   [[nodiscard]] std::vector<OrderedFree> TakeOf(CUcontext context);
-
-  [[nodiscard]] uint64_t HeldBytes(CUdevice device) const;
 
  private:
   std::list<OrderedFree> waiting_;  // in the order of freed_at

@@ -2,6 +2,7 @@
 #include "client/preload/pool_usage.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/round_up.h"
 #include "client/preload/ordered_frees.h"
@@ -26,9 +27,27 @@ PoolName PoolUsage::NameOf(CUmemoryPool pool) {
 
 // The driver's pool stays until its last block is freed.
 void PoolUsage::Destroyed(CUmemoryPool pool) {
-  Counts* const counts = Find(pool);
-  if (counts != nullptr) counts->destroyed = true;
-  names_.erase(pool);
+  const auto name = names_.find(pool);
+  if (name == names_.end()) return;
+  if (Counts* const counts = Find(name->second)) {
+    counts->destroyed = true;
+    counts->threshold = 0;
+    if (counts->reserved() == 0) counts_.erase(name->second);
+  }
+  names_.erase(name);
+}
+
+void PoolUsage::SetThreshold(CUmemoryPool pool, uint64_t bytes) {
+  counts_[NameOf(pool)].threshold = bytes;
+}
+
+PoolBytes PoolUsage::AboveThresholds() const {
+  PoolBytes above = {{kNoPool, std::numeric_limits<uint64_t>::max()}};
+  for (const auto& [name, counts] : counts_) {
+    if (counts.reserved() > counts.threshold)
+      above[name] = counts.reserved() - counts.threshold;
+  }
+  return above;
 }
 
 void PoolUsage::Took(const Block& block) {

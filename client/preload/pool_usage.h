@@ -35,6 +35,12 @@ class PoolUsage {
   void GaveBack(const Block& block);  // freed before, and kept no longer
 
   [[nodiscard]] Bytes Of(CUmemoryPool pool) const;
+  // The pool holds on to so much. The driver's own number, noted when the program
+  // sets it: a pool may end while the driver is asked.
+  void SetThreshold(CUmemoryPool pool, uint64_t bytes);
+  // The bytes of each pool above its threshold, and no bound for what is of none:
+  // so much of what is freed the driver would give back at a synchronisation.
+  [[nodiscard]] PoolBytes AboveThresholds() const;
   // The high marks begin anew at what there is now.
   void ResetUsedHigh(CUmemoryPool pool);
   void ResetReservedHigh(CUmemoryPool pool);
@@ -46,6 +52,7 @@ class PoolUsage {
     uint64_t held_small = 0;
     uint64_t used_high = 0;
     uint64_t reserved_high = 0;
+    uint64_t threshold = 0;  // as the driver's pools have it at first
     bool destroyed = false;
 
     [[nodiscard]] uint64_t reserved() const;

@@ -28,6 +28,13 @@ const uint64_t* Find(const PoolUsage::Bytes& bytes, CUmemPool_attribute what) {
   }
 }
 
+// So that the pool has no more of it than cuMemGetInfo leaves out. The driver
+// answers the rest.
+Answer GiveSurplusBack(const Driver& driver) {
+  TheMemory(driver).sweeper().GiveSurplusBack();
+  return std::nullopt;
+}
+
 }  // namespace
 
 GMB_SERVED CUresult cuMemPoolCreate(CUmemoryPool* pool,
@@ -68,28 +75,32 @@ GMB_SERVED CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t bytes_to_keep) {
 GMB_SERVED CUresult cuMemPoolGetAttribute(CUmemoryPool pool,
                                           CUmemPool_attribute what,
                                           void* value) {
-  return AnswerCall([](const Driver&) -> Answer { return std::nullopt; },
-                    [&](const Driver& driver) {
-                      const CUresult result = GMB_REAL_CALL(
-                          driver, cuMemPoolGetAttribute, pool, what, value);
-                      if (result != CUDA_SUCCESS) return result;
-                      const PoolUsage::Bytes served =
-                          TheMemory(driver).allocations().BytesOf(pool);
-                      if (const uint64_t* const bytes = Find(served, what))
-                        *static_cast<cuuint64_t*>(value) += *bytes;
-                      return result;
-                    });
+  return AnswerCall(
+      [](const Driver& driver) { return GiveSurplusBack(driver); },
+      [&](const Driver& driver) {
+        const CUresult result =
+            GMB_REAL_CALL(driver, cuMemPoolGetAttribute, pool, what, value);
+        if (result != CUDA_SUCCESS) return result;
+        const PoolUsage::Bytes served =
+            TheMemory(driver).allocations().BytesOf(pool);
+        if (const uint64_t* const bytes = Find(served, what))
+          *static_cast<cuuint64_t*>(value) += *bytes;
+        return result;
+      });
 }
 
 GMB_SERVED CUresult cuMemPoolSetAttribute(CUmemoryPool pool,
                                           CUmemPool_attribute what,
                                           void* value) {
-  return AnswerCall([](const Driver&) -> Answer { return std::nullopt; },
-                    [&](const Driver& driver) {
-                      const CUresult result = GMB_REAL_CALL(
-                          driver, cuMemPoolSetAttribute, pool, what, value);
-                      if (result == CUDA_SUCCESS)
-                        TheMemory(driver).allocations().ResetHighOf(pool, what);
-                      return result;
-                    });
+  return AnswerCall(
+      // By the threshold of before.
+      [](const Driver& driver) { return GiveSurplusBack(driver); },
+      [&](const Driver& driver) {
+        const CUresult result =
+            GMB_REAL_CALL(driver, cuMemPoolSetAttribute, pool, what, value);
+        if (result == CUDA_SUCCESS) {
+          TheMemory(driver).allocations().PoolAttributeSet(pool, what, value);
+        }
+        return result;
+      });
 }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "client/preload/process_life.h"
+#include "client/preload/synchronisations.h"
 
 namespace gmb::preload {
 namespace {
@@ -70,6 +71,21 @@ void Sweeper::GiveAllBack() {
   for (const LeaseRange& reserve : parts_.allocations.TakeReserves())
     parts_.returns.Release(reserve);
   parts_.kept.ReleaseAll();
+}
+
+// No work is left on it, so that it may serve any allocation for a moment.
+void Sweeper::GiveSurplusBack() {
+  if (Exiting()) return;
+  const SynchronizingTurn turn(&parts_.captures);
+  if (!turn.granted()) return;
+  const std::optional<FreedBlocks::Taken> taken = parts_.freed.TakeSurplus(
+      parts_.driver, parts_.allocations.AboveThresholds(),
+      Synchronisations::Count());
+  if (!taken.has_value()) return;
+  for (const OrderedFree& one : taken->ordered) {
+    parts_.driver.cuEventDestroy_v2(one.event);
+    parts_.returns.GiveBack(one.block, LeaseReturns::Then::kKeep);
+  }
 }
 
 void Sweeper::Sweep() {

@@ -41,6 +41,9 @@ class Sweeper {
   // nothing, or cannot be now. Waits for the streams that it was freed on, and
   // for other threads that give back, for at most 2 s.
   bool ReleaseKept();
+  // Gives back what pools hold above their thresholds, as far as the driver would
+  // have given it back when the program synchronised last. Waits for nothing.
+  void GiveSurplusBack();
 
  private:
   void GiveAllBack();

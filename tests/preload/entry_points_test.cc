@@ -20,7 +20,8 @@ TEST(EntryPointsTest, EachFormOfAFunctionHasOneOfItsOwn) {
         "cuIpcOpenMemHandle_v2", "cuMemAllocAsync", "cuMemAllocAsync_ptsz",
         "cuStreamEndCapture", "cuStreamEndCapture_ptsz",
         "cuDevicePrimaryCtxReset", "cuDevicePrimaryCtxReset_v2", "cuCtxAttach",
-        "cuCtxDetach"}) {
+        "cuCtxDetach", "cuStreamSynchronize", "cuStreamSynchronize_ptsz",
+        "cuEventSynchronize", "cuCtxSynchronize", "cuCtxSynchronize_v2"}) {
     const EntryPoint* const found = FindBySymbol(symbol);
     ASSERT_NE(found, nullptr) << symbol;
     EXPECT_STREQ(found->symbol, symbol);

@@ -1,5 +1,7 @@
 #include "client/preload/ordered_frees.h"
 
+#include <utility>
+
 #include "gtest/gtest.h"
 
 namespace gmb::preload {
@@ -51,7 +53,7 @@ TEST(OrderedFreesTest, AnEventThatIsLostIsNoReasonToReuseNorToKeep) {
     const auto old = TakeOld(&frees, lost);
     ASSERT_EQ(old.size(), 1U);
     EXPECT_EQ(old[0].event, nullptr) << "nobody is to touch it";
-    EXPECT_EQ(frees.HeldBytes(0), 0U);
+    EXPECT_TRUE(frees.TakeAll().empty());
   }
 }
 
@@ -64,6 +66,28 @@ TEST(OrderedFreesTest, WorkThatIsNotDoneAndFailuresKeepIt) {
     EXPECT_EQ(TakeFit(&frees, answer).has_value(),
               answer == CUDA_ERROR_NOT_READY);
   }
+}
+
+TEST(OrderedFreesTest, ASurplusIsOfWhatIsDoneAndWasFreedBeforeAWait) {
+  const auto take = [](PoolBytes surplus, uint64_t synchronisations,
+                       CUresult answer) {
+    OrderedFrees frees;
+    for (const PoolName pool : {1, 2, 1, 1}) {
+      OrderedFree freed = Freed(1);
+      freed.block.pool = pool;
+      freed.synchronisations = 7;
+      frees.Add(freed);
+    }
+    return frees
+        .TakeSurplus(EventsThatAnswer(answer), std::move(surplus),
+                     synchronisations)
+        .size();
+  };
+  const PoolBytes two_of_one = {{1, 2 * 512 + 511}, {2, 511}};
+  EXPECT_EQ(take(two_of_one, 8, CUDA_SUCCESS), 2U);
+  EXPECT_EQ(take(two_of_one, 7, CUDA_SUCCESS), 0U);
+  EXPECT_EQ(take(two_of_one, 8, CUDA_ERROR_NOT_READY), 0U);
+  EXPECT_EQ(take({{2, 512}}, 8, CUDA_SUCCESS), 1U);
 }
 
 TEST(OrderedFreesTest, WhatAnotherProcessHasIsNotHandedOutAgain) {

@@ -78,6 +78,32 @@ TEST_F(PoolUsageTest, TheHighMarksStayUntilTheyAreReset) {
   EXPECT_EQ(usage.Of(Pool(1)).reserved_high, 2 * kMiB);
 }
 
+TEST_F(PoolUsageTest, WhatIsAboveTheThresholdMayGoBack) {
+  const Block block = Large(3 * kMiB, 4 * kMiB);
+  const PoolName pool = block.pool;
+  const auto above = [&] { return usage.AboveThresholds(); };
+  EXPECT_FALSE(above().contains(pool));
+  EXPECT_GT(above().at(kNoPool), uint64_t{1} << 62);
+  usage.Took(block);
+  EXPECT_EQ(above().at(pool), 4 * kMiB);
+  usage.SetThreshold(Pool(1), kMiB);
+  EXPECT_EQ(above().at(pool), 3 * kMiB);
+  usage.SetThreshold(Pool(1), 4 * kMiB);
+  EXPECT_FALSE(above().contains(pool));
+  usage.Destroyed(Pool(1));
+  EXPECT_EQ(above().at(pool), 4 * kMiB) << "nothing holds on to it";
+}
+
+// Also before anything is taken from it, as programs do.
+TEST_F(PoolUsageTest, AThresholdIsOfOnePool) {
+  usage.SetThreshold(Pool(1), kMiB);
+  const Block block = Large(2 * kMiB, 2 * kMiB);
+  usage.Took(block);
+  usage.Took(Large(2 * kMiB, 2 * kMiB, 2));
+  EXPECT_EQ(usage.AboveThresholds().at(block.pool), kMiB);
+  EXPECT_EQ(usage.AboveThresholds().at(usage.NameOf(Pool(2))), 2 * kMiB);
+}
+
 TEST_F(PoolUsageTest, BlocksOfNoPoolAndOfOtherPoolsAreNotCounted) {
   usage.Took({.bytes = kMiB, .lease = {}});
   usage.Took(Small(512, 2));

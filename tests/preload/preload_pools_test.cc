@@ -16,6 +16,10 @@ std::string Bytes(const std::string& pool, uint64_t used, uint64_t reserved,
 class PreloadPoolsTest : public PreloadTest {
  protected:
   static constexpr uint64_t kChunk = 2 * kMiB;
+
+  static std::string Info(uint64_t free_bytes) {
+    return absl::StrCat("info 0 ", free_bytes, " ", 256 * kMiB);
+  }
 };
 
 // As CuPy's MemoryAsyncPool is tested.
@@ -87,6 +91,68 @@ TEST_F(PreloadPoolsTest, MemoryOfTheDriverInAPoolCountsToo) {
                   Bytes("default", 4 * kMiB + 512, 4 * kMiB + kChunk,
                         4 * kMiB + 512, 4 * kMiB + kChunk),
                   "end"));
+}
+
+// Natively so: a program that adds up what is free and what its pool has in
+// reserve counts no byte twice, whichever it asks for first.
+TEST_F(PreloadPoolsTest, WhatAPoolHoldsIsReservedUntilAWaitAndFreeAfterIt) {
+  const std::string held =
+      Bytes("default", 0, 100 * kMiB, 100 * kMiB, 100 * kMiB);
+  const std::string given = Bytes("default", 0, 0, 100 * kMiB, 100 * kMiB);
+  for (const std::string wait :
+       {"synchronize 1", "wait-context ", "wait-event 1"}) {
+    for (const bool pool_first : {true, false}) {
+      const std::string first = pool_first ? "pool default" : "info";
+      const std::string second = pool_first ? "info" : "pool default";
+      EXPECT_THAT(
+          Run({.steps = {absl::StrCat("alloc-async x ", 100 * kMiB, " 1"),
+                         "free-async x 1", "pool default", "info", wait, first,
+                         second}}),
+          ElementsAre("alloc-async x 0", "free-async x 0", held,
+                      Info(156 * kMiB), wait + " 0",
+                      pool_first ? given : Info(256 * kMiB),
+                      pool_first ? Info(256 * kMiB) : given, "end"))
+          << wait;
+    }
+  }
+}
+
+TEST_F(PreloadPoolsTest, APoolHoldsOnToItsThreshold) {
+  const auto free_two = [](uint64_t threshold) -> Words {
+    return {absl::StrCat("threshold default ", threshold),
+            absl::StrCat("alloc-async x ", 40 * kMiB, " 1"),
+            absl::StrCat("alloc-async y ", 60 * kMiB, " 1"),
+            "free-async x 1",
+            "free-async y 1",
+            "synchronize 1",
+            "info",
+            "pool default",
+            "info"};
+  };
+  const auto last_of = [&](uint64_t threshold) {
+    const Words lines = Run({.steps = free_two(threshold)});
+    return Words(lines.end() - 4, lines.end() - 1);
+  };
+  const auto holds = [](uint64_t bytes) {
+    return ElementsAre(Info(256 * kMiB - bytes),
+                       Bytes("default", 0, bytes, 100 * kMiB, 100 * kMiB),
+                       Info(256 * kMiB - bytes));
+  };
+  EXPECT_THAT(last_of(~uint64_t{0}), holds(100 * kMiB));
+  EXPECT_THAT(last_of(60 * kMiB), holds(60 * kMiB));
+  EXPECT_THAT(last_of(0), holds(0));
+}
+
+// The wait was for something else. Of no pool at all: as one of threshold 0.
+TEST_F(PreloadPoolsTest, WhatAStreamStillUsesIsNotFree) {
+  for (const std::string alloc : {"alloc", "alloc-async"}) {
+    EXPECT_THAT(Run({.steps = {absl::StrCat(alloc, " x ", 100 * kMiB, " 1"),
+                               "work x 1", "free-async x 1", "synchronize 2",
+                               "info", "synchronize 1", "info"}}),
+                ElementsAre(alloc + " x 0", "work x 0", "free-async x 0",
+                            "synchronize 2 0", Info(156 * kMiB),
+                            "synchronize 1 0", Info(256 * kMiB), "end"));
+  }
 }
 
 // Other processes may open it: its memory is the driver's, however it is asked

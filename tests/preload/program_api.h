@@ -21,6 +21,11 @@
   F(cuCtxPopCurrent)                        \
   F(cuStreamCreate)                         \
   F(cuStreamSynchronize)                    \
+  F(cuCtxSynchronize)                       \
+  F(cuEventCreate)                          \
+  F(cuEventRecord)                          \
+  F(cuEventSynchronize)                     \
+  F(cuEventDestroy)                         \
   F(cuStreamQuery)                          \
   F(cuStreamBeginCapture)                   \
   F(cuStreamEndCapture)                     \

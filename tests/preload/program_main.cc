@@ -163,6 +163,14 @@ class Program {
       std::printf("same %d\n", at == memory_[size] ? 1 : 0);
     } else if (what == "synchronize") {
       Say(what, name, api_.cuStreamSynchronize_(Stream(name)));
+    } else if (what == "wait-context") {
+      Say(what, "", api_.cuCtxSynchronize_());
+    } else if (what == "wait-event") {  // STREAM
+      CUevent event = nullptr;
+      api_.cuEventCreate_(&event, CU_EVENT_DISABLE_TIMING);
+      api_.cuEventRecord_(event, Stream(name));
+      Say(what, name, api_.cuEventSynchronize_(event));
+      api_.cuEventDestroy_(event);
     } else if (what == "churn") {  // STREAM FILE: until the file is there
       Say(what, name, Churn(Stream(name), size));
     } else if (what == "stream") {  // whether its work is done

@@ -35,6 +35,13 @@ uint64_t Reserved(cudaMemPool_t pool) {
   return Get(pool, cudaMemPoolAttrReservedMemCurrent);
 }
 
+uint64_t FreeAndReserved(cudaMemPool_t pool) {
+  size_t free = 0;
+  size_t total = 0;
+  Need(cudaMemGetInfo(&free, &total), "what is free is told");
+  return free + Reserved(pool);
+}
+
 void* Allocate(uint64_t bytes, cudaStream_t stream) {
   void* memory = nullptr;
   Need(cudaMallocAsync(&memory, bytes, stream), "memory is served");
@@ -77,6 +84,10 @@ void LargeOnes(cudaMemPool_t pool) {
   Check("reserved: at least that", Reserved(pool) >= kBytes);
   Free(memory, nullptr);
   Check("reserved: kept", Reserved(pool) >= kBytes);
+  const uint64_t before = FreeAndReserved(pool);
+  Need(cudaStreamSynchronize(nullptr), "work ends");
+  Check("reserved: nothing once the program has waited", Reserved(pool) == 0);
+  Check("free and reserved: no byte twice", FreeAndReserved(pool) == before);
   uint64_t none = 0;
   Need(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrUsedMemHigh, &none),
        "the mark is reset");
