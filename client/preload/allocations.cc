@@ -122,6 +122,11 @@ bool Allocations::LeasedFrom(CUdevice device) {
   return leased_from_.contains(device);
 }
 
+CUmemoryPool Allocations::PoolOf(const Block& block) {
+  const MutexLock lock(&mu_);
+  return pools_.HandleOf(block.pool);
+}
+
 PoolUsage::Bytes Allocations::BytesOf(CUmemoryPool pool) {
   const MutexLock lock(&mu_);
   return pools_.Of(pool);

@@ -72,6 +72,8 @@ class Allocations {
   // Whether memory of it was ever leased: then its primary context stays.
   [[nodiscard]] bool LeasedFrom(CUdevice device);
 
+  // The pool that it is from; null for none, or one that is destroyed.
+  [[nodiscard]] CUmemoryPool PoolOf(const Block& block);
   // The part of a pool that is served here.
   [[nodiscard]] PoolUsage::Bytes BytesOf(CUmemoryPool pool);
   // The program has set that attribute, to `value`.

@@ -102,6 +102,18 @@ CUresult Contexts::SynchronizeIn(CUcontext context) const {
   return result;
 }
 
+CUcontext Contexts::AskForPrimary(CUdevice device) {
+  CUcontext primary = nullptr;
+  if (!driver_.HasPrimaryContext(device) ||
+      driver_.cuDevicePrimaryCtxRetain(&primary, device) != CUDA_SUCCESS) {
+    return nullptr;
+  }
+  driver_.cuDevicePrimaryCtxRelease_v2(device);
+  const base::MutexLock lock(&mu_);
+  primaries_[device] = primary;
+  return primary;
+}
+
 // The driver is asked only where another context is current than last time.
 bool Contexts::IsPrimary(CUcontext context, CUdevice device) {
   if (context == nullptr) return false;
@@ -110,14 +122,7 @@ bool Contexts::IsPrimary(CUcontext context, CUdevice device) {
     const auto known = primaries_.find(device);
     if (known != primaries_.end() && known->second == context) return true;
   }
-  if (!driver_.HasPrimaryContext(device)) return false;
-  CUcontext primary = nullptr;
-  if (driver_.cuDevicePrimaryCtxRetain(&primary, device) != CUDA_SUCCESS)
-    return false;
-  driver_.cuDevicePrimaryCtxRelease_v2(device);
-  const base::MutexLock lock(&mu_);
-  primaries_[device] = primary;
-  return primary == context;
+  return AskForPrimary(device) == context;
 }
 
 HomeContext Contexts::HomeOn(CUdevice device) {
@@ -131,6 +136,17 @@ HomeContext Contexts::HomeOn(CUdevice device) {
   }
   if (!IsPrimary(current, device)) return {};
   return {.kind = HomeContext::Kind::kPrimary, .device = device};
+}
+
+CUcontext Contexts::HandleOf(const HomeContext& home) {
+  if (home.kind == HomeContext::Kind::kMade) return home.made;
+  if (home.kind != HomeContext::Kind::kPrimary) return nullptr;
+  {
+    const base::MutexLock lock(&mu_);
+    const auto known = primaries_.find(home.device);
+    if (known != primaries_.end()) return known->second;
+  }
+  return AskForPrimary(home.device);
 }
 
 CUresult Contexts::Synchronize(CUdevice device, const HomeContext& home) {

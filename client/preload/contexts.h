@@ -43,6 +43,9 @@ class Contexts {
   // Of what is allocated now, in the current context, which is of the device.
   [[nodiscard]] HomeContext HomeOn(CUdevice device);
 
+  // The driver's; null for one that is not known.
+  [[nodiscard]] CUcontext HandleOf(const HomeContext& home);
+
   // Waits until what was submitted and may use the device's memory of a context
   // is done; in the device's contexts all, and in the current one of whichever
   // device, where it is of none. The caller has a SynchronizingTurn, so that
@@ -67,6 +70,8 @@ class Contexts {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   [[nodiscard]] CUresult SynchronizeAll(CUdevice device, CUcontext current);
   [[nodiscard]] CUresult SynchronizeIn(CUcontext context) const;
+  // Null where there is none.
+  [[nodiscard]] CUcontext AskForPrimary(CUdevice device);
   // False for null.
   [[nodiscard]] bool IsPrimary(CUcontext context, CUdevice device);
 

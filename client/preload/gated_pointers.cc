@@ -95,37 +95,63 @@ CUresult AskDriver(GatedPlace place, CUdeviceptr address,
   return reinterpret_cast<AskMany>(real)(1, &attribute, &data, address);
 }
 
-// Where an allocation begins and how long it is, and whether another process can
-// open it (a boolean, of which the driver has written as many bytes as it has).
-// False: what the driver says holds.
-bool SayFromBooks(CUpointer_attribute attribute, CUdeviceptr address,
-                  void* data) {
-  const Driver& driver = *Driver::Get();
-  Allocations& allocations = TheMemory(driver).allocations();
+// The driver's values have as many bytes as this one.
+template <typename Value>
+bool Say(const Value& value, void* data) {
+  std::memcpy(data, &value, sizeof(value));
+  return true;
+}
+
+bool IsRange(CUpointer_attribute attribute) {
+  return attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR ||
+         attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE;
+}
+
+// Where an allocation begins and how long it is.
+bool SayRange(const Driver& driver, CUpointer_attribute attribute,
+              CUdeviceptr address, void* data) {
   CUdeviceptr start = 0;
   size_t bytes = 0;
+  if (!TheMemory(driver).allocations().GetAddressRange(address, &start,
+                                                       &bytes) &&
+      !TheIpcMemory(driver).GetAddressRange(address, &start, &bytes)) {
+    return false;
+  }
+  return attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE ? Say(bytes, data)
+                                                      : Say(start, data);
+}
+
+// Whether another process can open it is a boolean, of which the driver has
+// written as many bytes as it has.
+bool SayOfBlock(const Driver& driver, const Block& block,
+                CUpointer_attribute attribute, void* data) {
+  Memory& memory = TheMemory(driver);
   switch (attribute) {
-    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
-    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
-      if (!allocations.GetAddressRange(address, &start, &bytes) &&
-          !TheIpcMemory(driver).GetAddressRange(address, &start, &bytes)) {
-        return false;
-      }
-      if (attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE) {
-        std::memcpy(data, &bytes, sizeof(bytes));
-      } else {
-        std::memcpy(data, &start, sizeof(start));
-      }
-      return true;
+    case CU_POINTER_ATTRIBUTE_CONTEXT: {
+      CUcontext context = memory.contexts().HandleOf(block.home);
+      return context != nullptr && Say(context, data);
+    }
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+      return Say(memory.allocations().PoolOf(block), data);
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
-      if (const auto block = allocations.Find(address)) {
-        *static_cast<unsigned char*>(data) = block->pool == kNoPool ? 1 : 0;
-        return true;
-      }
-      return false;
+      *static_cast<unsigned char*>(data) = block.pool == kNoPool ? 1 : 0;
+      return true;
     default:
       return false;
   }
+}
+
+// To the driver all of it is mapped slabs, which are of no context and no pool,
+// and have handles. False: what it says holds.
+bool SayFromBooks(const Question& question, CUpointer_attribute attribute,
+                  void* data) {
+  const Driver& driver = *Driver::Get();
+  if (IsRange(attribute))
+    return SayRange(driver, attribute, question.address, data);
+  if (attribute == CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES)
+    return Say(question.kind.handle_types, data);
+  const auto block = TheMemory(driver).allocations().Find(question.address);
+  return block.has_value() && SayOfBlock(driver, *block, attribute, data);
 }
 
 // Which addresses kernels can use depends on the current context. Where it is of
@@ -136,18 +162,13 @@ bool IsCurrent(CUdevice device) {
          current == device;
 }
 
-bool IsRange(CUpointer_attribute attribute) {
-  return attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR ||
-         attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE;
-}
-
 }  // namespace
 
 void CorrectPointer(GatedPlace place, const uint64_t* words) {
   const std::optional<Question> question = Read(place, words);
   if (!question.has_value()) return;
   for (uint32_t i = 0; i < question->parts; ++i) {
-    static_cast<void>(SayFromBooks(question->AttributeOf(i), question->address,
+    static_cast<void>(SayFromBooks(*question, question->AttributeOf(i),
                                    question->ResultOf(i)));
   }
 }
@@ -172,10 +193,8 @@ bool AnswerPointer(GatedPlace place, const uint64_t* words, int* result) {
   for (uint32_t i = 0; i < question->parts; ++i) {
     const CUpointer_attribute attribute = question->AttributeOf(i);
     void* const data = question->ResultOf(i);
-    if (IsRange(attribute) &&
-        SayFromBooks(attribute, question->address, data)) {
+    if (IsRange(attribute) && SayFromBooks(*question, attribute, data))
       continue;
-    }
     if (attribute == CU_POINTER_ATTRIBUTE_DEVICE_POINTER &&
         !IsCurrent(question->kind.device)) {
       return false;
@@ -188,7 +207,7 @@ bool AnswerPointer(GatedPlace place, const uint64_t* words, int* result) {
     if (one != CUDA_SUCCESS) {
       answer = one;
     } else {
-      static_cast<void>(SayFromBooks(attribute, question->address, data));
+      static_cast<void>(SayFromBooks(*question, attribute, data));
     }
   }
   *result = answer;

@@ -22,6 +22,7 @@ struct PointerKind {
   // 0: an allocation. Else the program maps it itself; who may access it, as
   // AccessKey has it.
   uint64_t access = 0;
+  uint64_t handle_types = 0;  // that the program asked for
   friend auto operator<=>(const PointerKind&, const PointerKind&) = default;
 };
 // Never 0; other for another access, as good as always.

@@ -25,6 +25,13 @@ PoolName PoolUsage::NameOf(CUmemoryPool pool) {
   return known->second;
 }
 
+CUmemoryPool PoolUsage::HandleOf(PoolName name) const {
+  for (const auto& [handle, its_name] : names_) {
+    if (its_name == name) return handle;
+  }
+  return nullptr;
+}
+
 // The driver's pool stays until its last block is freed.
 void PoolUsage::Destroyed(CUmemoryPool pool) {
   const auto name = names_.find(pool);

@@ -27,6 +27,8 @@ class PoolUsage {
   // The pool's name in blocks: its handle may be another pool's later.
   [[nodiscard]] PoolName NameOf(CUmemoryPool pool);
   void Destroyed(CUmemoryPool pool);
+  // Null for one that is destroyed, and for none.
+  [[nodiscard]] CUmemoryPool HandleOf(PoolName name) const;
 
   // The changes of a block; one of no pool is not counted.
   void Took(const Block& block);

@@ -207,8 +207,9 @@ std::optional<PointerKind> VirtualMemory::KindOf(CUdeviceptr address) {
   if (mapping == nullptr) return std::nullopt;
   const VirtualHandle* const handle = book_.Find(mapping->handle);
   if (handle == nullptr) return std::nullopt;
-  return PointerKind{handle->properties.location.id,
-                     AccessKey(mapping->access)};
+  return PointerKind{
+      handle->properties.location.id, AccessKey(mapping->access),
+      static_cast<uint64_t>(handle->properties.requestedHandleTypes)};
 }
 
 }  // namespace gmb::preload

@@ -389,13 +389,14 @@ INSTANTIATE_TEST_SUITE_P(Membarrier, PreloadAskTest, ::testing::Bool(),
 
 // Questions and frees: nobody's gigabytes come back for those.
 TEST_P(PreloadAskTest, AskingAndGivingBackWakeNobody) {
-  const std::string ask = "ask x 0 0 2 1";  // of device memory, at that address
+  // Of device memory, at that address, and in the program's first context.
+  const std::string ask = "ask x 0 0 2 1\nof x 0 primary none 0";
   const auto program = Start(
-      "program",
-      {.steps = {GetParam() ? "refuse-membarrier" : "info",
-                 absl::StrCat("alloc x ", kBytes), kPut, "ask x", Await("ask"),
-                 "ask x", Await("free"), "free x", Await("end")},
-       .run_options = Soon()});
+      "program", {.steps = {GetParam() ? "refuse-membarrier" : "info",
+                            absl::StrCat("alloc x ", kBytes), kPut, "ask x",
+                            "of x", Await("ask"), "ask x", "of x",
+                            Await("free"), "free x", Await("end")},
+                  .run_options = Soon()});
   ASSERT_TRUE(program->AwaitOut(ask)) << program->Out() << program->Err();
   if (GetParam()) {
     EXPECT_THAT(program->Out(), HasSubstr("refuse-membarrier 1\n"));

@@ -20,6 +20,7 @@
 #include "tests/preload/program_ipc.h"
 #include "tests/preload/program_mishaps.h"
 #include "tests/preload/program_peers.h"
+#include "tests/preload/program_pointers.h"
 #include "tests/preload/program_refusal.h"
 #include "tests/preload/program_virtual.h"
 
@@ -57,7 +58,8 @@ class Program {
     const std::vector<std::string> words = Words(step);
     if (!Memory(words) && !Order(words) && !Ask(words) && !Pools(words) &&
         !Context(words) && !virtual_.Do(words) && !ipc_.Do(words) &&
-        !mishaps_.Do(words) && !future_.Do(words) && !peers_.Do(words)) {
+        !mishaps_.Do(words) && !future_.Do(words) && !peers_.Do(words) &&
+        !pointers_.Do(words)) {
       Process(words, step);
     }
     std::fflush(stdout);
@@ -378,6 +380,7 @@ class Program {
   FutureSteps future_{&memory_};
   PeerSteps peers_{api_, &memory_, &streams_};
   std::map<std::string, CUmemoryPool> pools_;
+  PointerSteps pointers_{api_, &memory_, &pools_, &context_};
   uint64_t source_ = 7;
 };
 

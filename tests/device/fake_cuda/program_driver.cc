@@ -154,6 +154,13 @@ CUresult cuPointerGetAttribute(void* data, CUpointer_attribute what,
     *static_cast<size_t*>(data) = std::prev(behind)->second;
   } else if (what == CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE) {
     *static_cast<unsigned*>(data) = 0;  // of what is mapped
+  } else if (what == CU_POINTER_ATTRIBUTE_CONTEXT) {
+    *static_cast<CUcontext*>(data) = nullptr;  // likewise, and of no pool
+  } else if (what == CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE) {
+    *static_cast<CUmemoryPool*>(data) = nullptr;
+  } else if (what == CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES) {
+    *static_cast<unsigned long long*>(data) =
+        CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
   } else {
     return CUDA_ERROR_INVALID_VALUE;
   }
