@@ -151,6 +151,11 @@ void Allocations::PoolDestroyed(CUmemoryPool pool) {
   pools_.Destroyed(pool);
 }
 
+PoolBytes Allocations::Above(CUmemoryPool pool, uint64_t kept) {
+  const MutexLock lock(&mu_);
+  return pools_.Above(pool, kept);
+}
+
 LeaseRange* Allocations::FindLease(const Block& block) {
   if (live_.Find(block.start) == nullptr) return nullptr;
   LeaseRange* const own = live_.OwnLease(block.start);

@@ -81,6 +81,7 @@ class Allocations {
                         const void* value);
   // As PoolUsage has it.
   [[nodiscard]] PoolBytes AboveThresholds();
+  [[nodiscard]] PoolBytes Above(CUmemoryPool pool, uint64_t kept);
   void PoolDestroyed(CUmemoryPool pool);
 
   // Of a block that the program has; nothing when it has it no more.

@@ -85,6 +85,12 @@ void PoolUsage::GaveBack(const Block& block) {
   if (counts->destroyed && counts->reserved() == 0) counts_.erase(block.pool);
 }
 
+PoolBytes PoolUsage::Above(CUmemoryPool pool, uint64_t kept) const {
+  const uint64_t reserved = Of(pool).reserved;
+  if (reserved <= kept) return {};
+  return {{names_.at(pool), reserved - kept}};
+}
+
 PoolUsage::Bytes PoolUsage::Of(CUmemoryPool pool) const {
   const auto name = names_.find(pool);
   if (name == names_.end()) return {};

@@ -43,6 +43,8 @@ class PoolUsage {
   // The bytes of each pool above its threshold, and no bound for what is of none:
   // so much of what is freed the driver would give back at a synchronisation.
   [[nodiscard]] PoolBytes AboveThresholds() const;
+  // Of this pool, those above so much.
+  [[nodiscard]] PoolBytes Above(CUmemoryPool pool, uint64_t kept) const;
   // The high marks begin anew at what there is now.
   void ResetUsedHigh(CUmemoryPool pool);
   void ResetReservedHigh(CUmemoryPool pool);

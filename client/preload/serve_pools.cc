@@ -63,7 +63,7 @@ GMB_SERVED CUresult cuMemPoolDestroy(CUmemoryPool pool) {
 GMB_SERVED CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t bytes_to_keep) {
   return AnswerCall(
       [&](const Driver& driver) -> Answer {
-        if (bytes_to_keep == 0) TheMemory(driver).sweeper().ReleaseKept();
+        TheMemory(driver).sweeper().Trim(pool, bytes_to_keep);
         return std::nullopt;
       },
       [&](const Driver& driver) {

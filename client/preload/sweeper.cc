@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <optional>
 #include <set>
 #include <utility>
@@ -68,9 +69,7 @@ void Sweeper::GiveAllBack() {
   }
   GiveBack(taken.ordered);
   for (const Block& block : taken.blocks) parts_.returns.GiveBack(block);
-  for (const LeaseRange& reserve : parts_.allocations.TakeReserves())
-    parts_.returns.Release(reserve);
-  parts_.kept.ReleaseAll();
+  GiveReservesBack();
 }
 
 // No work is left on it, so that it may serve any allocation for a moment.
@@ -86,6 +85,23 @@ void Sweeper::GiveSurplusBack() {
     parts_.driver.cuEventDestroy_v2(one.event);
     parts_.returns.GiveBack(one.block, LeaseReturns::Then::kKeep);
   }
+}
+
+void Sweeper::Trim(CUmemoryPool pool, uint64_t bytes_to_keep) {
+  if (Exiting()) return;
+  const SynchronizingTurn turn(&parts_.captures);
+  if (!turn.granted()) return;
+  const std::optional<FreedBlocks::Taken> taken = parts_.freed.TakeSurplus(
+      parts_.driver, parts_.allocations.Above(pool, bytes_to_keep),
+      std::numeric_limits<uint64_t>::max());
+  if (taken.has_value()) GiveBack(taken->ordered);
+  if (bytes_to_keep == 0) GiveReservesBack();
+}
+
+void Sweeper::GiveReservesBack() {
+  for (const LeaseRange& reserve : parts_.allocations.TakeReserves())
+    parts_.returns.Release(reserve);
+  parts_.kept.ReleaseAll();
 }
 
 void Sweeper::Sweep() {

@@ -44,10 +44,16 @@ class Sweeper {
   // Gives back what pools hold above their thresholds, as far as the driver would
   // have given it back when the program synchronised last. Waits for nothing.
   void GiveSurplusBack();
+  // Gives back what is done of that which the program freed of the pool, down to
+  // so many bytes; with none all else that is kept, too. Waits for nothing: a
+  // kernel may wait for this thread.
+  void Trim(CUmemoryPool pool, uint64_t bytes_to_keep);
 
  private:
   void GiveAllBack();
   void GiveBack(const std::vector<OrderedFree>& freed);
+  // The caller has its SynchronizingTurn.
+  void GiveReservesBack();
   // False when that cannot be. Takes the events away that are lost.
   [[nodiscard]] bool Await(FreedBlocks::Taken* taken);
 

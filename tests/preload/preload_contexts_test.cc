@@ -70,11 +70,10 @@ TEST_F(PreloadContextsTest, ItsFreesAreInItsOrderWhateverIsCurrent) {
 TEST_F(PreloadContextsTest, WorkOfAnotherDevicesStreamIsWaitedForBeforeReuse) {
   EXPECT_THAT(
       RunWithStreamOfOther({absl::StrCat("alloc x ", 200 * kMiB), "device 1",
-                            "work x 3", "free-async x 3", "pop", "trim default",
-                            "synchronize 3", "info"}),
+                            "work x 3", "free-async x 3", "pop", "stream 3",
+                            absl::StrCat("alloc y ", 220 * kMiB), "stream 3"}),
       ElementsAre("alloc x 0", "device 1 0", "work x 0", "free-async x 0",
-                  "pop  0", "trim default 0", "synchronize 3 0",
-                  Info(256 * kMiB), "end"));
+                  "pop  0", "stream 3 600", "alloc y 0", "stream 3 0", "end"));
 }
 
 TEST_F(PreloadContextsTest, TheDefaultStreamIsTheCurrentContexts) {

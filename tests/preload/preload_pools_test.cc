@@ -53,6 +53,45 @@ TEST_F(PreloadPoolsTest, AllThatWasFreedGoesWithATrim) {
           "trim default 0", Bytes("default", 0, 0, 3 * kMiB, 4 * kMiB), "end"));
 }
 
+TEST_F(PreloadPoolsTest, ATrimLeavesSoMuch) {
+  EXPECT_THAT(
+      Run({.steps = {absl::StrCat("alloc-async x ", 40 * kMiB, " 1"),
+                     absl::StrCat("alloc-async y ", 60 * kMiB, " 1"),
+                     "free-async x 1", "free-async y 1",
+                     absl::StrCat("trim default ", 61 * kMiB), "pool default",
+                     absl::StrCat("trim default ", 60 * kMiB),
+                     "pool default"}}),
+      ElementsAre("alloc-async x 0", "alloc-async y 0", "free-async x 0",
+                  "free-async y 0", "trim default 0",
+                  Bytes("default", 0, 100 * kMiB, 100 * kMiB, 100 * kMiB),
+                  "trim default 0",
+                  Bytes("default", 0, 60 * kMiB, 100 * kMiB, 100 * kMiB),
+                  "end"));
+}
+
+// A kernel may wait for what this thread does next.
+TEST_F(PreloadPoolsTest, ATrimWaitsForNoWork) {
+  EXPECT_THAT(
+      Run({.steps = {absl::StrCat("alloc-async x ", 40 * kMiB, " 1"),
+                     "work x 1", "free-async x 1", "trim default", "stream 1",
+                     "pool default"}}),
+      ElementsAre("alloc-async x 0", "work x 0", "free-async x 0",
+                  "trim default 0", "stream 1 600",
+                  Bytes("default", 0, 40 * kMiB, 40 * kMiB, 40 * kMiB), "end"));
+}
+
+TEST_F(PreloadPoolsTest, ATrimIsOfOnePool) {
+  EXPECT_THAT(
+      Run({.steps = {"new-pool p",
+                     absl::StrCat("alloc-pool x ", 40 * kMiB, " 1 p"),
+                     "free-async x 1", "trim default", "pool p", "trim p",
+                     "pool p"}}),
+      ElementsAre("new-pool p 0", "alloc-pool x 0", "free-async x 0",
+                  "trim default 0",
+                  Bytes("p", 0, 40 * kMiB, 40 * kMiB, 40 * kMiB), "trim p 0",
+                  Bytes("p", 0, 0, 40 * kMiB, 40 * kMiB), "end"));
+}
+
 TEST_F(PreloadPoolsTest, EachPoolHasItsOwnAndPlainMemoryIsOfNone) {
   EXPECT_THAT(
       Run({.steps = {"new-pool p", "alloc-pool x 4096 1 p",

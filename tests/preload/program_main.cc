@@ -203,7 +203,7 @@ class Program {
   }
 
   // Steps on a pool, "default" or one that it makes: new-pool and
-  // new-shared-pool, use-pool (of device 0), destroy-pool, trim, pool (its bytes: used, reserved, and
+  // new-shared-pool, use-pool (of device 0), destroy-pool, trim [TO], pool (its bytes: used, reserved, and
   // the most of each), threshold BYTES, reset-high TO
   bool Pools(const std::vector<std::string>& words) {
     const auto& [what, name, value] = std::tie(words[0], words[1], words[2]);
@@ -219,7 +219,7 @@ class Program {
     } else if (what == "destroy-pool") {
       Say(what, name, api_.cuMemPoolDestroy_(pools_.at(name)));
     } else if (what == "trim") {
-      Say(what, name, api_.cuMemPoolTrimTo_(pools_.at(name), 0));
+      Say(what, name, api_.cuMemPoolTrimTo_(pools_.at(name), Number(value)));
     } else if (what == "pool") {
       SayBytes(name);
     } else if (what == "threshold") {
