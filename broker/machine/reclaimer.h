@@ -25,10 +25,6 @@
 
 namespace gmb::broker {
 
-// All that the pool's size, its drain and its tenants' limits may want back.
-[[nodiscard]] std::vector<StandingDemand> DemandsOf(const State& state,
-                                                    quota::PoolId pool);
-
 // Bytes that are wanted back: for requests that lack them (reclaim.cc), for
 // operators (standing.cc), by programs that are asked to trim (trim.cc).
 class Reclaimer {
@@ -90,8 +86,6 @@ class Reclaimer {
   // `leases`: so many may be looked at still.
   void OnParked(const Session& session, quota::Instant now, size_t* leases);
   bool ServeOne(StandingDemand* standing, quota::Instant now, Turn& turn);
-  bool LookFor(const quota::Demand& demand, uint64_t changes, Look* look,
-               quota::Instant now);
   bool CarryOutStanding(StandingDemand* standing, const quota::Demand& demand,
                         const Look::Found& found, uint64_t incoming,
                         Turn& turn);

@@ -14,6 +14,7 @@
 #include "broker/machine/reclaimer.h"
 #include "broker/machine/refusals.h"
 #include "broker/machine/verdict_walk.h"
+#include "broker/machine/wanted_back.h"
 #include "broker/machine/wire_form.h"
 #include "proto/amount_text.h"
 #include "proto/error_status.h"
@@ -25,112 +26,29 @@ namespace {
 // A plan has few victims; the next one is made after so long.
 constexpr quota::Nanoseconds kStandingLook = std::chrono::milliseconds(20);
 
-// On the device above that size.
-uint64_t BytesAbove(const quota::PoolView& pool, uint64_t size_bytes) {
-  if (pool.capacity_bytes <= size_bytes) return 0;
-  const uint64_t held_bytes = pool.charged_bytes + pool.missing_bytes;
-  return held_bytes - std::min(held_bytes, size_bytes);
-}
-
-// No lease that is taken can make the pool smaller than guarantees in force, hard
-// and missing bytes do. Such a one would stay away for as long as they do: nobody
-// borrows in a pool that is to shrink.
-uint64_t ShrinksBy(const quota::PoolView& pool) {
-  return BytesAbove(pool, std::max(pool.target_bytes,
-                                   pool.committed_bytes + pool.missing_bytes));
-}
-
-// By an operator. Of a broker that stops, and of a device that is lost, nothing
-// is copied any more.
-bool IsDrained(const State& state, quota::PoolId pool) {
-  return state.PoolAt(pool).device->draining;
-}
-
-// In bytes, whatever is on its way back already.
-uint64_t StillWanted(const State& state, const StandingDemand& demand) {
-  const auto tenant = state.engine->HoldingOf(demand.tenant, demand.pool);
-  switch (demand.cause) {
-    case quota::Cause::kOperator: {
-      if (!tenant.has_value()) return 0;
-      const uint64_t back =
-          demand.resident_before_bytes -
-          std::min(demand.resident_before_bytes, tenant->resident_bytes);
-      return demand.wanted_bytes - std::min(demand.wanted_bytes, back);
-    }
-    case quota::Cause::kTenantDelete:
-      return tenant.has_value() && state.departures->contains(demand.tenant)
-                 ? tenant->resident_bytes
-                 : 0;
-    case quota::Cause::kOverLimit:
-      return tenant.has_value() ? tenant->over_limit_bytes : 0;
-    case quota::Cause::kPoolShrink:
-      return ShrinksBy(*state.engine->Pool(demand.pool));
-    case quota::Cause::kPoolDrain:
-      return IsDrained(state, demand.pool)
-                 ? state.engine->Pool(demand.pool)->charged_bytes
-                 : 0;
-    default:
-      return 0;
+// Whether the look is over; else it goes on in a later turn.
+bool LookFor(const State& state, const quota::Demand& demand, uint64_t changes,
+             quota::Instant now, Lookout* lookout, Look* look) {
+  const quota::Need& need = demand.needs.front();
+  if (need.bytes == 0) {  // trims alone would help: no lease is looked for
+    look->Skip(changes, now);
+    return true;
   }
-}
-
-// Hard memory goes as well where its program can spare it, so a shrink asks for
-// trims also of what no lease that is taken would help with.
-uint64_t WantedOfTrims(const State& state, const StandingDemand& demand) {
-  if (demand.cause != quota::Cause::kPoolShrink || state.trimmers->empty())
-    return 0;
-  const quota::PoolView pool = *state.engine->Pool(demand.pool);
-  return BytesAbove(pool, pool.target_bytes);
-}
-
-// Whether what is above limits of the shrinking pool is still being taken: a
-// shrink takes the rest.
-bool LimitsTake(const State& state, const StandingDemand& shrink) {
-  if (shrink.cause != quota::Cause::kPoolShrink) return false;
-  const auto takes = [&](const StandingDemand& limit) {
-    if (limit.cause != quota::Cause::kOverLimit || limit.pool != shrink.pool)
+  if (!state.look_budget->MayTake()) {
+    look->Postpone(now);
+    return false;
+  }
+  if (!look->under_way() && !look->plans_on()) {
+    if (!state.look_budget->MayBegin()) {
+      look->Postpone(state.look_budget->NextAfter(now));
       return false;
-    return limit.look.under_way() ||
-           (limit.look.plans_on() &&
-            StillWanted(state, limit) >
-                state.reclaim->IncomingBytes(limit.pool, limit.tenant, true));
-  };
-  return std::any_of(state.standing->begin(), state.standing->end(), takes);
-}
-
-// Whether nothing more is going to be wanted. Sessions come back while a pool
-// drains, or their tenant leaves; and what keeps a pool large may go.
-bool IsOver(const State& state, const StandingDemand& demand) {
-  switch (demand.cause) {
-    case quota::Cause::kTenantDelete:
-      return !state.departures->contains(demand.tenant);
-    case quota::Cause::kPoolShrink: {
-      const quota::PoolView pool = *state.engine->Pool(demand.pool);
-      return pool.capacity_bytes <= pool.target_bytes;
     }
-    case quota::Cause::kPoolDrain:
-      return !IsDrained(state, demand.pool);
-    default:
-      return StillWanted(state, demand) == 0;
+    look->Begin(demand, changes);
   }
+  return !look->under_way() || lookout->GoOn(look, need.pool, now);
 }
 
 }  // namespace
-
-std::vector<StandingDemand> DemandsOf(const State& state, quota::PoolId pool) {
-  // Limits first: what they take makes a pool smaller as well.
-  std::vector<StandingDemand> demands;
-  for (const auto& [tenant, unused] : *state.tenants) {
-    demands.push_back({.cause = quota::Cause::kOverLimit,
-                       .tenant = tenant,
-                       .pool = pool,
-                       .look = {}});
-  }
-  for (const quota::Cause cause :
-       {quota::Cause::kPoolShrink, quota::Cause::kPoolDrain})
-    demands.push_back({.cause = cause, .pool = pool, .look = {}});
-  return demands;
-}
 
 void Reclaimer::AddStanding(std::vector<StandingDemand> demands, Turn& turn) {
   const auto key = [](const StandingDemand& demand) {
@@ -202,31 +120,10 @@ bool Reclaimer::ServeOne(StandingDemand* standing, quota::Instant now,
   demand.deadline = standing->deadline;
   demand.last_step = standing->last_step;
   demand.trim_by = standing->trim_by;
-  if (!LookFor(demand, changes, &standing->look, now)) return false;
+  if (!LookFor(state_, demand, changes, now, &lookout_, &standing->look))
+    return false;
   const Look::Found found = MakePlan(&standing->look, demand, now);
   return CarryOutStanding(standing, demand, found, incoming, turn);
-}
-
-// Whether the look is over; else it goes on in a later turn.
-bool Reclaimer::LookFor(const quota::Demand& demand, uint64_t changes,
-                        Look* look, quota::Instant now) {
-  const quota::Need& need = demand.needs.front();
-  if (need.bytes == 0) {  // trims alone would help: no lease is looked for
-    look->Skip(changes, now);
-    return true;
-  }
-  if (!state_.look_budget->MayTake()) {
-    look->Postpone(now);
-    return false;
-  }
-  if (!look->under_way() && !look->plans_on()) {
-    if (!state_.look_budget->MayBegin()) {
-      look->Postpone(state_.look_budget->NextAfter(now));
-      return false;
-    }
-    look->Begin(demand, changes);
-  }
-  return !look->under_way() || lookout_.GoOn(look, need.pool, now);
 }
 
 // Whether the demand is over.
