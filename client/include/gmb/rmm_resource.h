@@ -42,14 +42,16 @@ class RmmResource {
     throw rmm::bad_alloc(message);
   }
 
-  // An address that is not the heap's is left alone. cudaStreamPerThread, which
-  // the heap refuses, is waited for; after an error of that the block is kept.
+  // An address that is not the heap's is left alone. cudaStreamPerThread,
+  // which the heap refuses, is waited for. Then nothing uses the block any more,
+  // and it is freed in the order of the legacy stream: the one that it was
+  // allocated for may be gone. After an error the block is kept.
   void deallocate(cuda::stream_ref stream, void* address, std::size_t /*bytes*/,
                   std::size_t /*alignment*/ = kAlignment) noexcept {
     if (stream.get() != cudaStreamPerThread) {
       heap_->Free(address, stream.get()).IgnoreError();
     } else if (cudaStreamSynchronize(stream.get()) == cudaSuccess) {
-      heap_->Free(address).IgnoreError();
+      heap_->Free(address, nullptr).IgnoreError();
     }
   }
 
