@@ -402,7 +402,8 @@ GMB_EXPORT GMB_NODISCARD gmb_error* gmb_heap_create(
  * be freed before. */
 GMB_EXPORT void gmb_heap_destroy(gmb_heap* heap);
 
-/* A stream is a cudaStream_t (CUstream); NULL is the legacy default stream.
+/* A stream is a cudaStream_t (CUstream); NULL is the legacy default stream, and
+ * not to be passed by a program that is built with per-thread default streams.
  * cudaStreamPerThread is refused. At least `bytes`, aligned to 512; NULL and no
  * error for 0 bytes. GMB_CODE_RESOURCE_EXHAUSTED, with the broker's reason,
  * when there is no memory. */

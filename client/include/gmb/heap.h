@@ -66,8 +66,10 @@ class GraphPool;
 // The Client has to outlive it.
 //
 // A stream is what the device's programs call it, a CUstream (cudaStream_t),
-// and on `host` any value. Null is the legacy default stream.
-// cudaStreamPerThread is refused: it names another stream in each thread.
+// and on `host` any value. Null is the legacy default stream, also where the
+// program is built with per-thread default streams, of whose calls null is each
+// thread's own: it passes streams that it made. cudaStreamPerThread is refused:
+// it names another stream in each thread.
 //
 // Order. Memory may be used by the stream it was allocated for, by others only
 // where the program orders them behind it. It is freed in the order of a

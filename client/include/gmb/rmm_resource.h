@@ -34,6 +34,12 @@ class RmmResource {
     if (alignment > kMostAlignment) {
       throw rmm::bad_alloc("gmb: blocks are aligned to 512 bytes and no more");
     }
+    if (IsPerThread(stream)) {
+      throw rmm::bad_alloc(
+          "gmb: the default stream is another one in each thread here: make "
+          "one "
+          "with cudaStreamCreate and allocate for that");
+    }
     const absl::StatusOr<void*> got = heap_->Allocate(bytes, stream.get());
     if (got.ok()) return *got;
     const std::string message(got.status().message());
@@ -42,13 +48,13 @@ class RmmResource {
     throw rmm::bad_alloc(message);
   }
 
-  // An address that is not the heap's is left alone. cudaStreamPerThread,
+  // An address that is not the heap's is left alone. The stream of each thread,
   // which the heap refuses, is waited for. Then nothing uses the block any more,
   // and it is freed in the order of the legacy stream: the one that it was
   // allocated for may be gone. After an error the block is kept.
   void deallocate(cuda::stream_ref stream, void* address, std::size_t /*bytes*/,
                   std::size_t /*alignment*/ = kAlignment) noexcept {
-    if (stream.get() != cudaStreamPerThread) {
+    if (!IsPerThread(stream)) {
       heap_->Free(address, stream.get()).IgnoreError();
     } else if (cudaStreamSynchronize(stream.get()) == cudaSuccess) {
       heap_->Free(address, nullptr).IgnoreError();
@@ -59,15 +65,14 @@ class RmmResource {
   // followed by those made without cudaStreamNonBlocking. So, as the concept
   // asks: nobody still writes to it, and nobody still uses what is given back.
   void* allocate_sync(std::size_t bytes, std::size_t alignment = kAlignment) {
-    const cuda::stream_ref legacy{cudaStream_t{nullptr}};
+    const cuda::stream_ref legacy{cudaStreamLegacy};
     void* const address = allocate(legacy, bytes, alignment);
     legacy.sync();
     return address;
   }
   void deallocate_sync(void* address, std::size_t bytes,
                        std::size_t alignment = kAlignment) noexcept {
-    deallocate(cuda::stream_ref{cudaStream_t{nullptr}}, address, bytes,
-               alignment);
+    deallocate(cuda::stream_ref{cudaStreamLegacy}, address, bytes, alignment);
   }
 
   friend bool operator==(const RmmResource& left, const RmmResource& right) {
@@ -79,6 +84,14 @@ class RmmResource {
  private:
   static constexpr std::size_t kAlignment = 256;  // cudaMalloc's
   static constexpr std::size_t kMostAlignment = 512;
+
+  // Where the program is built so, null is that stream too.
+  static bool IsPerThread(cuda::stream_ref stream) {
+#ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM
+    if (stream.get() == nullptr) return true;
+#endif
+    return stream.get() == cudaStreamPerThread;
+  }
 
   Heap* heap_;
 };

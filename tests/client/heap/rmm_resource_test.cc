@@ -47,6 +47,7 @@ class RmmResourceTest : public test::ClientTest {
   int captured_ = 0;
   const cuda::stream_ref stream_{reinterpret_cast<cudaStream_t>(&named_)};
   const cuda::stream_ref per_thread_{cudaStreamPerThread};
+  const cuda::stream_ref default_{nullptr};
 };
 
 TEST_F(RmmResourceTest, ABlockIsFreedInTheOrderOfItsStream) {
@@ -82,11 +83,36 @@ TEST_F(RmmResourceTest, ABlockThatMayBeInUseIsKept) {
   EXPECT_EQ(heap_->statistics().blocks, 1U);
 }
 
+#ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM
+TEST_F(RmmResourceTest, TheDefaultStreamIsEachThreadsOwn) {
+  RmmResource resource(heap_.get());
+  EXPECT_THROW(resource.allocate(default_, kMiB), rmm::bad_alloc);
+  resource.deallocate(default_, resource.allocate(stream_, kMiB), kMiB);
+  EXPECT_EQ(runtime.synchronized, std::vector{default_.get()});
+  EXPECT_EQ(heap_->statistics().blocks, 0U);
+}
+#else
+TEST_F(RmmResourceTest, TheDefaultStreamIsTheLegacyOne) {
+  RmmResource resource(heap_.get());
+  resource.deallocate(default_, resource.allocate(default_, kMiB), kMiB);
+  EXPECT_TRUE(runtime.synchronized.empty());
+  EXPECT_EQ(heap_->statistics().blocks, 0U);
+}
+#endif
+
+TEST_F(RmmResourceTest, WithoutAStreamItIsTheLegacyOne) {
+  RmmResource resource(heap_.get());
+  resource.deallocate_sync(resource.allocate_sync(kMiB), kMiB);
+  EXPECT_EQ(runtime.synchronized, std::vector{cudaStreamLegacy});
+  EXPECT_EQ(heap_->statistics().blocks, 0U);
+}
+
 TEST_F(RmmResourceTest, ARefusalIsOutOfMemoryAndSaysWhy) {
   RmmResource resource(heap_.get());
   EXPECT_THROW(resource.allocate(stream_, std::size_t{1} << 50),
                rmm::out_of_memory);
   EXPECT_THROW(resource.allocate(stream_, kMiB, 1024), rmm::bad_alloc);
+  EXPECT_THROW(resource.allocate(per_thread_, kMiB), rmm::bad_alloc);
 }
 
 }  // namespace

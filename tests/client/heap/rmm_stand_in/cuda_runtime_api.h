@@ -8,6 +8,8 @@ using cudaStream_t = struct CUstream_st*;
 enum cudaError_t { cudaSuccess = 0, cudaErrorLaunchFailure = 719 };
 
 // NOLINTNEXTLINE(performance-no-int-to-ptr): as the runtime has it
+#define cudaStreamLegacy (reinterpret_cast<cudaStream_t>(0x1))
+// NOLINTNEXTLINE(performance-no-int-to-ptr): as the runtime has it
 #define cudaStreamPerThread (reinterpret_cast<cudaStream_t>(0x2))
 
 extern "C" cudaError_t cudaStreamSynchronize(cudaStream_t stream);
