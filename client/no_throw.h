@@ -1,6 +1,8 @@
 #ifndef GMB_CLIENT_NO_THROW_H_
 #define GMB_CLIENT_NO_THROW_H_
 
+#include <cxxabi.h>
+
 #include <exception>
 #include <new>
 #include <utility>
@@ -9,7 +11,10 @@
 
 namespace gmb::internal {
 
-// The edge of the library: nothing that is thrown inside leaves it.
+// The edge of the library: nothing that is thrown inside leaves it. The end of
+// a thread, by pthread_exit in a function of the application or by
+// pthread_cancel, is no exception: it unwinds all of the thread, this library
+// too, and who stops it ends the process.
 
 // A status with the message if there is memory for it, without one otherwise.
 inline absl::Status StatusWithoutThrowing(absl::StatusCode code,
@@ -38,19 +43,24 @@ inline absl::Status CaughtException() noexcept {
 
 // Calls `body`, which returns a Status or StatusOr; what it throws becomes one.
 template <typename Body>
-auto NoThrow(Body&& body) noexcept -> decltype(body()) {
+auto NoThrow(Body&& body) -> decltype(body()) {
   try {
     return std::forward<Body>(body)();
+  } catch (const abi::__forced_unwind&) {
+    throw;
   } catch (...) {
     return CaughtException();
   }
 }
 
-// Calls a handler of the application; what it throws is dropped.
+// Calls a handler of the application; what it throws is dropped. One of Python
+// ends its thread where the interpreter has ended.
 template <typename Handler, typename... Args>
-void CallAndDropExceptions(const Handler& handler, Args&&... args) noexcept {
+void CallAndDropExceptions(const Handler& handler, Args&&... args) {
   try {
     handler(std::forward<Args>(args)...);
+  } catch (const abi::__forced_unwind&) {
+    throw;
   } catch (...) {  // NOLINT(bugprone-empty-catch): documented in gmb/options.h
   }
 }

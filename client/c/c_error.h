@@ -24,7 +24,7 @@ namespace gmb::internal {
 
 // Calls `body`, which returns a Status; nothing that it throws gets out.
 template <typename Body>
-[[nodiscard]] gmb_error* CEdge(Body&& body) noexcept {
+[[nodiscard]] gmb_error* CEdge(Body&& body) {
   return ToCError(NoThrow(std::forward<Body>(body)));
 }
 

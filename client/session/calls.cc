@@ -8,6 +8,7 @@
 #include <utility>
 #include <variant>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -281,6 +282,11 @@ absl::StatusOr<Answer> Calls::AwaitAnswer(Call& call) {
         base::MutexLock lock(&mu_);
         call.Wake();
       });
+  // A handler may end the thread: nobody is to wake this call then.
+  const absl::Cleanup unwound = [this, &call] {
+    base::MutexLock lock(&mu_);
+    if (waiting_.erase(call.id) > 0) table_.Abandon(call.id);
+  };
   if (call.early != nullptr) call.early->Prepare();
   call.began = Clock::now();
   call.polls_until = call.began + busy_wait_.Length();

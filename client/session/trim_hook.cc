@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/time/time.h"
 #include "client/no_throw.h"
 #include "client/wire.h"
@@ -190,10 +191,13 @@ void TrimHook::CallJoined(State& state, const Pending& trim, uint64_t bytes) {
       last = state.running = next->first;
       handler = next->second;
     }
+    const absl::Cleanup over =
+        [&state] {  // also where the handler's thread ends
+          base::MutexLock lock(&state.mu);
+          state.running = nullptr;
+          state.changed.NotifyAll();
+        };
     CallAndDropExceptions(handler, trim.device, bytes, LeftOf(trim.due));
-    base::MutexLock lock(&state.mu);
-    state.running = nullptr;
-    state.changed.NotifyAll();
   }
 }
 

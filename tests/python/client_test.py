@@ -380,9 +380,15 @@ def test_nothing_is_called_when_the_interpreter_ends(broker):
 STUCK = """
 import sys, subprocess, threading, gmb
 called = threading.Event()
-def told(quota):
-    called.set()
+def wait():
     threading.Event().wait()
+def work():  # asks for the interpreter all the time, also when it has ended
+    n = 0
+    while True:
+        n += 1
+def told(*_):
+    called.set()
+    globals()[sys.argv[3]]()
 client = gmb.connect(sys.argv[1], tenant="a", on_budget_changed=told)
 other = gmb.connect(sys.argv[1], tenant="a")
 lease = client.acquire(2 << 20)
@@ -392,13 +398,40 @@ assert called.wait(30)
 """
 
 
-def test_a_process_ends_while_a_callback_does_not(broker):
+@pytest.mark.parametrize("how", ["wait", "work"])
+def test_a_process_ends_while_a_callback_does_not(broker, how):
     done = subprocess.run(
-        [sys.executable, "-c", STUCK, broker.socket_dir, os.environ["GMB_PROGRAM"]],
+        [sys.executable, "-c", STUCK, broker.socket_dir, os.environ["GMB_PROGRAM"], how],
         capture_output=True, text=True, timeout=60, check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
     wait_until(lambda: not broker.sessions("a"))
+
+
+STUCK_INSIDE_A_CALL = """
+import sys, threading, gmb
+called = threading.Event()
+def told(ahead):
+    called.set()
+    n = 0
+    while True:
+        n += 1
+client = gmb.connect(sys.argv[1], tenant="a")
+def ask(): client.acquire(40 << 20, wait=600, on_waiting=told)
+threading.Thread(target=ask, daemon=True).start()
+assert called.wait(30)
+"""
+
+
+def test_a_process_ends_while_a_callback_inside_a_call_does_not(broker):
+    with gmb.connect(broker.socket_dir, tenant="b") as other:
+        held = other.acquire(48 * MIB, contents=gmb.Contents.RESIDENT)
+        done = subprocess.run(
+            [sys.executable, "-c", STUCK_INSIDE_A_CALL, broker.socket_dir],
+            capture_output=True, text=True, timeout=60, check=False,
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+        held.release()
 
 
 # While the broker is stopped, and goes on for nobody but the end of the process.
