@@ -17,19 +17,31 @@ namespace gmb::cli {
 
 namespace {
 
-// Where the tenant's directory is, or would be. `gmb run` leaves the directory
-// of its tenant in the environment: from there it is the one beside it.
+// The broker's own directory. `gmb run` leaves that of its tenant, DIR/tenants/NAME,
+// in the environment; from there it is DIR, which need not be there, or mounted.
+std::filesystem::path RootOf(const std::string& socket_dir) {
+  std::filesystem::path dir = internal::ResolveSocketDir(socket_dir);
+  if (!dir.has_filename()) dir = dir.parent_path();  // "a/" is a
+  return dir.parent_path().filename() == "tenants" &&
+                 internal::IsTenantDirectory(dir)
+             ? dir.parent_path().parent_path()
+             : dir;
+}
+
+// Where the tenant's directory is, or would be.
 std::filesystem::path DirectoryOf(const std::string& socket_dir,
                                   const std::string& tenant) {
-  std::filesystem::path root = internal::ResolveSocketDir(socket_dir);
-  if (!root.has_filename()) root = root.parent_path();  // "a/" is a
-  return root.parent_path().filename() == "tenants" &&
-                 internal::IsTenantDirectory(root)
-             ? root.parent_path() / tenant
-             : root / "tenants" / tenant;
+  return RootOf(socket_dir) / "tenants" / tenant;
 }
 
 }  // namespace
+
+std::string SharedSocketDir(const std::string& socket_dir) {
+  const std::filesystem::path root = RootOf(socket_dir);
+  std::error_code error;
+  return std::filesystem::is_socket(root / "handle.sock", error) ? root.string()
+                                                                 : socket_dir;
+}
 
 std::string TenantSocketDir(const std::string& socket_dir,
                             const std::string& tenant) {
@@ -42,7 +54,7 @@ std::string TenantSocketDir(const std::string& socket_dir,
   std::error_code error;
   const bool usable = std::filesystem::is_directory(own, error) &&
                       eaccess(own.c_str(), X_OK) == 0;
-  return usable ? own.string() : socket_dir;
+  return usable ? own.string() : SharedSocketDir(socket_dir);
 }
 
 absl::StatusOr<std::unique_ptr<Client>> ConnectAsTenant(
@@ -51,7 +63,7 @@ absl::StatusOr<std::unique_ptr<Client>> ConnectAsTenant(
   // In a tenant's own directory a token has no say.
   options.socket_dir = options.tenant_token.empty()
                            ? TenantSocketDir(socket_dir, tenant)
-                           : socket_dir;
+                           : SharedSocketDir(socket_dir);
   absl::StatusOr<std::unique_ptr<Client>> client =
       Client::Connect(std::move(options));
   const bool is_it = client.ok() && (*client)->tenant() == tenant;

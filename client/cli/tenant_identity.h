@@ -9,9 +9,13 @@
 
 namespace gmb::cli {
 
+// The directory of the shared sockets, where a token and a uid have a say: DIR,
+// also for DIR/tenants/NAME, unless that alone can be reached.
+[[nodiscard]] std::string SharedSocketDir(const std::string& socket_dir);
+
 // The socket directory of a tenant: DIR/tenants/NAME where there is one that
-// this user may enter, otherwise DIR. Where DIR is a tenant's own, the NAME
-// beside it counts.
+// this user may enter, otherwise the shared one. Where DIR is a tenant's own, the
+// NAME beside it counts.
 [[nodiscard]] std::string TenantSocketDir(const std::string& socket_dir,
                                           const std::string& tenant);
 

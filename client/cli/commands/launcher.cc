@@ -120,7 +120,7 @@ Environment EnvironmentFor(const Context& context, const RunOptions& options,
   Environment environment;
   const bool by_token = !options.tenant_token_file.empty();
   const std::string dir =
-      by_token ? context.socket_dir
+      by_token ? SharedSocketDir(context.socket_dir)
                : TenantSocketDir(context.socket_dir, options.tenant);
   std::error_code error;
   environment["GMB_SOCKET_DIR"] =
