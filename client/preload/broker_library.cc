@@ -46,7 +46,7 @@ void SayWhyNot(const char* what) {
 // brings along would be bound to the program's first. So each is opened by
 // itself, those first that need no other. Null: there is no such copy, or not a
 // whole one, which is said.
-void* OpenOwnCopy(const std::string& beside) {
+void* OpenOwnCopy(const std::string& beside, OwnLibraries* own) {
   if (beside.empty()) return nullptr;  // not what is in the working directory
   const std::string folder = beside + kOwnFolder;
   std::ifstream order(folder + kOwnOrder);
@@ -57,18 +57,24 @@ void* OpenOwnCopy(const std::string& beside) {
       SayWhyNot("cannot load its own copy of the client library: ");
       return nullptr;
     }
+    own->Add(library);
     if (name == kOwnCopy) last = library;
   }
   return last;
 }
 
 void* Open() {
-  const OwnLibraries they_are_ours;
+  OwnLibraries own;
   const std::string beside = FolderOfThisLibrary();
-  void* library = OpenOwnCopy(beside);
+  void* library = OpenOwnCopy(beside, &own);
   if (library == nullptr) library = dlopen((beside + kFile).c_str(), kHow);
   if (library == nullptr) library = dlopen(kFile, kHow);
-  if (library == nullptr) SayWhyNot("cannot load the client library: ");
+  if (library == nullptr) {
+    SayWhyNot("cannot load the client library: ");
+  } else {
+    own.Add(library);
+  }
+  own.Publish();
   return library;
 }
 

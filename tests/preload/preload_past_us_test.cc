@@ -2,10 +2,12 @@
 #include <elf.h>
 
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 
 #include "absl/strings/str_cat.h"
+#include "gmb/c_api.h"
 #include "tests/preload/preload_gate_fixture.h"
 
 namespace gmb::component {
@@ -85,6 +87,19 @@ class PreloadLooksUpTest : public PreloadGateTest {
     EXPECT_TRUE(program->AwaitOut(opened)) << program->Out();
     return program;
   }
+  // The preload library, beside a client library of two parts: `first`, and what
+  // the build has.
+  [[nodiscard]] std::string PreloadWithFirst(const std::string& first) const {
+    const std::string preload = Directory() + "/lib/libgmb_preload.so";
+    const std::string parts = Directory() + "/lib/gmb/run/";
+    const std::string client = absl::StrCat("libgmb-client.so.", GMB_ABI_MAJOR);
+    std::filesystem::create_directories(parts);
+    std::filesystem::create_symlink(PRELOAD_LIBRARY, preload);
+    std::filesystem::create_symlink(first, parts + "first.so");
+    std::filesystem::create_symlink(CLIENT_LIBRARY, parts + client);
+    std::ofstream(parts + "order") << "first.so\n" << client << "\n";
+    return preload;
+  }
   void End(Program* program) const {
     Touch("end");
     EXPECT_EQ(program->AwaitExit(), 0) << program->Err();
@@ -101,6 +116,38 @@ TEST_F(PreloadLooksUpTest, ALibraryInAScopeOfItsOwnIsNamed) {
               HasSubstr("libgmb_looks_up_past_us.so looks functions up past"));
   End(program.get());
 }
+
+TEST_F(PreloadLooksUpTest, OneThatIsOpenedWhileOursAreIsNotOurs) {
+  ProgramRun run{.steps = {absl::StrCat("alloc x ", kBytes),
+                           absl::StrCat("put x ", kBytes, " 3"), Await("end"),
+                           absl::StrCat("get x ", kBytes)},
+                 .run_options = Soon()};
+  run.run_options.insert(run.run_options.end(),
+                         {"--preload", PreloadWithFirst(OPENS_ANOTHER)});
+  run.environment = {"OPENS_ANOTHER=" LOOKS_UP_PAST_US};
+  const auto program = Start("program", run);
+  ASSERT_TRUE(program->AwaitOut("put x 0")) << program->Err();
+  ExpectNothingToTake();
+  AwaitGate("a", v1::SessionInfo::GATE_OFF);
+  EXPECT_THAT(Gmb({"why", "a"}).out,
+              HasSubstr("libgmb_looks_up_past_us.so looks functions up past"));
+  End(program.get());
+}
+
+#ifdef PRELOAD_APART
+// As they are installed: each in a scope of its own.
+TEST_F(PreloadLooksUpTest, OursAreNotNamed) {
+  ProgramRun run{.steps = {absl::StrCat("alloc x ", kBytes),
+                           absl::StrCat("put x ", kBytes, " 3"), Await("end"),
+                           absl::StrCat("get x ", kBytes)},
+                 .run_options = Soon()};
+  run.run_options.insert(run.run_options.end(), {"--preload", PRELOAD_APART});
+  const auto program = Start("program", run);
+  ASSERT_TRUE(program->AwaitOut("put x 0")) << program->Err();
+  TakeTheDeviceForAWhile("other-ends");
+  End(program.get());
+}
+#endif
 
 TEST_F(PreloadLooksUpTest, OneThatTakesWhatComesNextIsNeverParked) {
   const auto program = Open("open " LOOKS_NEXT);
