@@ -79,6 +79,26 @@ void FreedBlocks::PutBack(const Taken& taken) {
   unordered_.insert(unordered_.end(), taken.blocks.begin(), taken.blocks.end());
 }
 
+void FreedBlocks::TakeDoneOf(const Driver& driver, CUcontext context) {
+  std::vector<OrderedFree> done;
+  {
+    const MutexLock lock(&mu_);
+    done = ordered_.TakeDoneOf(driver, context);
+    for (OrderedFree& one : done) {
+      one.block.home = {.kind = HomeContext::Kind::kEnded};
+      unordered_.push_back(one.block);
+    }
+  }
+  for (const OrderedFree& one : done) driver.cuEventDestroy_v2(one.event);
+}
+
+void FreedBlocks::Ended(const HomeContext& home) {
+  const MutexLock lock(&mu_);
+  for (Block& block : unordered_) {
+    if (block.home == home) block.home = {.kind = HomeContext::Kind::kEnded};
+  }
+}
+
 // Work that uses a block may be on other streams too, which the one that it was
 // freed on was to wait for: so the device is synchronised.
 void FreedBlocks::ForgetEventsOf(const Driver& driver, CUcontext context,

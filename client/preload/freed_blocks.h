@@ -80,6 +80,11 @@ class FreedBlocks {
   // may touch from then on; null for any. Blocks that were freed there go back
   // with a Sweep after the call. See Captures::AwaitTurn. `lives`: it may go on.
   void ForgetEventsOf(const Driver& driver, CUcontext context, bool lives);
+  // Before that: what is done needs no wait with the Sweep, whatever becomes of
+  // the context. Not during a capture.
+  void TakeDoneOf(const Driver& driver, CUcontext context);
+  // The context did end, and all work on its memory.
+  void Ended(const HomeContext& home);
 
  private:
   [[nodiscard]] InHand TakeTicket() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -83,17 +83,30 @@ std::vector<OrderedFree> OrderedFrees::TakeAll() {
   return all;
 }
 
-std::vector<OrderedFree> OrderedFrees::TakeOf(CUcontext context) {
-  std::vector<OrderedFree> of_it;
+template <typename Which>
+std::vector<OrderedFree> OrderedFrees::Take(Which which) {
+  std::vector<OrderedFree> taken;
   for (auto it = waiting_.begin(); it != waiting_.end();) {
-    if (it->context == context) {
-      of_it.push_back(*it);
+    if (which(*it)) {
+      taken.push_back(*it);
       it = waiting_.erase(it);
     } else {
       ++it;
     }
   }
-  return of_it;
+  return taken;
+}
+
+std::vector<OrderedFree> OrderedFrees::TakeOf(CUcontext context) {
+  return Take([&](const OrderedFree& one) { return one.context == context; });
+}
+
+std::vector<OrderedFree> OrderedFrees::TakeDoneOf(const Driver& driver,
+                                                  CUcontext context) {
+  return Take([&](const OrderedFree& one) {
+    return one.context == context &&
+           driver.cuEventQuery(one.event) == CUDA_SUCCESS;
+  });
 }
 
 }  // namespace gmb::preload

@@ -51,8 +51,14 @@ class OrderedFrees {
   [[nodiscard]] std::vector<OrderedFree> TakeAll();
   // Those whose event is of this context.
   [[nodiscard]] std::vector<OrderedFree> TakeOf(CUcontext context);
+  // And of these the ones that are done.
+  [[nodiscard]] std::vector<OrderedFree> TakeDoneOf(const Driver& driver,
+                                                    CUcontext context);
 
  private:
+  template <typename Which>
+  std::vector<OrderedFree> Take(Which which);
+
   std::list<OrderedFree> waiting_;  // in the order of freed_at
 };
 

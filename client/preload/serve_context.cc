@@ -17,6 +17,7 @@ using gmb::preload::Exiting;
 using gmb::preload::HomeContext;
 using gmb::preload::Memory;
 using gmb::preload::ProgramGate;
+using gmb::preload::SynchronizingTurn;
 using gmb::preload::TheMemory;
 
 namespace {
@@ -26,13 +27,16 @@ namespace {
 class MemoryOfContext {
  public:
   MemoryOfContext(Memory* memory, const HomeContext& home)
-      : memory_(*memory), blocks_(memory->allocations().TakeOf(home)) {}
+      : memory_(*memory),
+        home_(home),
+        blocks_(memory->allocations().TakeOf(home)) {}
 
   void Ended() {
     for (Block& block : blocks_) {
       block.home = {.kind = HomeContext::Kind::kEnded};
       memory_.freed().Add(block);
     }
+    memory_.freed().Ended(home_);
   }
   // Perhaps: the driver said an error.
   void Stayed() {
@@ -44,8 +48,15 @@ class MemoryOfContext {
 
  private:
   Memory& memory_;
+  const HomeContext home_;
   std::vector<Block> blocks_;
 };
+
+// Then no context ends, and none is captured in.
+void TakeWhatIsDone(const Driver& driver, Memory* memory, CUcontext context) {
+  const SynchronizingTurn turn(&memory->captures());
+  if (turn.granted()) memory->freed().TakeDoneOf(driver, context);
+}
 
 // `end` is the driver's call. It may end the context and say an error, so
 // whatever it says, nothing asks for the events any more: the driver crashes
@@ -58,6 +69,7 @@ CUresult EndContext(const Driver& driver, CUcontext context,
   const CancelsLater cancels_later;  // it has a turn
   Memory& memory = TheMemory(driver);
   const bool named = context != nullptr;
+  if (named) TakeWhatIsDone(driver, &memory, context);
   memory.captures().AwaitTurn();
   // Without a name those of all contexts, also of such as live on.
   memory.freed().ForgetEventsOf(driver, context, false);
@@ -123,6 +135,8 @@ CUresult ReleasePrimary(CUdevice device, Release release) {
         }
         const CancelsLater cancels_later;  // it has a turn
         Memory& memory = TheMemory(driver);
+        if (!memory.allocations().LeasedFrom(device))
+          TakeWhatIsDone(driver, &memory, context);
         memory.captures().AwaitTurn();
         const bool may_end = !memory.allocations().LeasedFrom(device);
         if (may_end) memory.freed().ForgetEventsOf(driver, context, true);

@@ -196,6 +196,26 @@ TEST_F(PreloadContextsTest, AFreeDoesNotWaitForAnotherContext) {
                   "free x 0", at_work, "end"));
 }
 
+// Nothing is left that may use what was of it.
+TEST_F(PreloadContextsTest, TheEndOfAContextDoesNotWaitForAnother) {
+  const std::string bytes = absl::StrCat(8 * kMiB);
+  const Words of_another = {"new-context 0",    "add-stream",
+                            "alloc y " + bytes, "work y 3",
+                            "new-context 0",    "add-stream"};
+  const auto ends_at_once = [&](const Words& frees) {
+    Words steps = of_another;
+    steps.insert(steps.end(), frees.begin(), frees.end());
+    steps.insert(steps.end(), {"destroy-context ", "stream 3", "info"});
+    Words lines = Run({.steps = steps});
+    lines.erase(lines.begin(), lines.end() - std::min<size_t>(lines.size(), 4));
+    EXPECT_THAT(lines, ElementsAre("destroy-context  0",
+                                   absl::StrCat("stream 3 ", kAtWork),
+                                   Info(248 * kMiB), "end"));
+  };
+  ends_at_once({"alloc x " + bytes, "begin-capture 4", "free x"});
+  ends_at_once({"alloc-async x " + bytes + " 4", "free-async x 4"});
+}
+
 // It is of no context: kernels of each may use it.
 TEST_F(PreloadContextsTest, AFreeOfAPoolsMemoryWaitsForAllContexts) {
   EXPECT_THAT(
