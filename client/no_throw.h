@@ -8,13 +8,14 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "base/cancels_later.h"
 
 namespace gmb::internal {
 
 // The edge of the library: nothing that is thrown inside leaves it. The end of
-// a thread, by pthread_exit in a function of the application or by
-// pthread_cancel, is no exception: it unwinds all of the thread, this library
-// too, and who stops it ends the process.
+// a thread, by pthread_exit in a function of the application, is no exception: it
+// unwinds all of the thread, this library too, and who stops it ends the process.
+// A pthread_cancel waits until the call is over.
 
 // A status with the message if there is memory for it, without one otherwise.
 inline absl::Status StatusWithoutThrowing(absl::StatusCode code,
@@ -44,6 +45,7 @@ inline absl::Status CaughtException() noexcept {
 // Calls `body`, which returns a Status or StatusOr; what it throws becomes one.
 template <typename Body>
 auto NoThrow(Body&& body) -> decltype(body()) {
+  const base::CancelsLater cancels_later;
   try {
     return std::forward<Body>(body)();
   } catch (const abi::__forced_unwind&) {

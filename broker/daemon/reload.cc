@@ -226,7 +226,7 @@ void Reloader::Keep(const std::vector<HeldBack>& held, Plan* plan) {
   // fields in which they are declared.
   for (const auto& [name, wanted] : wanted_) {
     TenantPolicy kept = PolicyOf(name, InForce(plan->merge.next.tenants[name]));
-    // What is another's, or was left out, is not its own for that.
+    // Uids of another tenant, and what was left out, are not its own for that.
     const TenantPolicy in_force = deps_.core->GetPolicy(name).value_or(wanted);
     kept.token = in_force.token;
     kept.uids = in_force.uids;

@@ -12,6 +12,7 @@
 #include "broker/machine/lease_users.h"
 #include "broker/machine/machine.h"
 #include "broker/machine/recorder.h"
+#include "broker/machine/wanted_back.h"
 #include "quota/must_find.h"
 
 namespace gmb::broker {

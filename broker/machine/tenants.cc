@@ -8,6 +8,7 @@
 #include "broker/machine/operator_desk.h"
 #include "broker/machine/refusals.h"
 #include "broker/machine/tenant_fit.h"
+#include "broker/machine/wanted_back.h"
 #include "proto/error_status.h"
 
 namespace gmb::broker {

@@ -1,5 +1,5 @@
-// What a standing demand lacks, as its pool, its tenant and other demands are by
-// now.
+// How much a standing demand lacks, as its pool, its tenant and other demands are
+// by now.
 #include "broker/machine/wanted_back.h"
 
 #include <algorithm>

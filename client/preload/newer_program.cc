@@ -3,7 +3,7 @@
 
 #include <atomic>
 
-#include "client/preload/cancels_later.h"
+#include "base/cancels_later.h"
 #include "client/preload/driver.h"
 #include "client/preload/known_functions.h"
 #include "client/preload/process_life.h"
@@ -26,7 +26,7 @@ void NoteLookup(int cuda_version) {
       version <= kNewestCudaVersion) {
     return;
   }
-  const CancelsLater cancels_later;
+  const base::CancelsLater cancels_later;
   static constexpr char kWhy[] =
       "it was built for a CUDA that is newer than gmb knows (13.0)";
   // Where the memory does not come back the look-up is made nevertheless: it

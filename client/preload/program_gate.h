@@ -3,8 +3,8 @@
 
 #include <atomic>
 
+#include "base/cancels_later.h"
 #include "client/gate/bias_calls.h"
-#include "client/preload/cancels_later.h"
 
 namespace gmb::preload {
 
@@ -80,7 +80,7 @@ class GatedCall {
 
  private:
   bool EnterSlowly() {
-    const CancelsLater cancels_later;
+    const base::CancelsLater cancels_later;
     return gate_->enter_slowly(slot_, was_, &ordinary_);
   }
 

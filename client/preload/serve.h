@@ -3,7 +3,7 @@
 
 #include <new>
 
-#include "client/preload/cancels_later.h"
+#include "base/cancels_later.h"
 #include "client/preload/driver.h"
 #include "client/preload/process_life.h"
 #include "client/preload/stream_context.h"
@@ -25,7 +25,7 @@ CUresult AnswerCall(Serve serve, Native native) {
   const Driver* const driver = Driver::Get();
   if (driver == nullptr) return CUDA_ERROR_SHARED_OBJECT_INIT_FAILED;
   const auto answer_here = [&]() noexcept -> Answer {
-    const CancelsLater cancels_later;
+    const base::CancelsLater cancels_later;
     try {
       return serve(*driver);
     } catch (const std::bad_alloc&) {

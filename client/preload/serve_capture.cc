@@ -7,9 +7,9 @@
 #include "client/preload/program_gate.h"
 #include "client/preload/serve.h"
 
+using gmb::base::CancelsLater;
 using gmb::preload::Answer;
 using gmb::preload::AnswerCall;
-using gmb::preload::CancelsLater;
 using gmb::preload::Captures;
 using gmb::preload::Driver;
 using gmb::preload::GatedCall;

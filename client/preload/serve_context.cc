@@ -8,10 +8,10 @@
 #include "client/preload/program_gate.h"
 #include "client/preload/serve.h"
 
+using gmb::base::CancelsLater;
 using gmb::preload::Answer;
 using gmb::preload::AnswerCall;
 using gmb::preload::Block;
-using gmb::preload::CancelsLater;
 using gmb::preload::Driver;
 using gmb::preload::Exiting;
 using gmb::preload::HomeContext;

@@ -9,7 +9,7 @@
 #include <memory>
 #include <string>
 
-#include "client/preload/cancels_later.h"
+#include "base/cancels_later.h"
 #include "client/preload/known_functions.h"
 #include "client/preload/not_possible.h"
 #include "client/preload/program_gate.h"

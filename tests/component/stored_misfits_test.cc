@@ -140,7 +140,7 @@ TEST_F(StoredMisfitsTest, AnEditOfTheFilesGuaranteeSettlesIt) {
   EXPECT_THAT(Doctor(), Not(HasSubstr("tenant a is not")));
 }
 
-// Whoever changes them: an operator, an apply, the file.
+// An operator, an apply and the file may change them.
 TEST_F(StoredMisfitsTest, OtherValuesOfATenantWithoutItsGuaranteeCanBeChanged) {
   const auto file = [](const std::string& rest) {
     return "tenants:\n- {name: a, guarantee: 50%" + rest + "}\n";
