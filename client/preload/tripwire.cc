@@ -197,7 +197,7 @@ int gmb_preload_trip(gmb::preload::Tripwire* wire,
                      const uint64_t* words) noexcept {
   using gmb::preload::ProgramGate;
   using gmb::preload::Settings;
-  const gmb::preload::CancelsLater cancels_later;
+  const gmb::base::CancelsLater cancels_later;
   const char* const takes_handle =
       wire->takes_handle.load(std::memory_order_acquire);
   if (takes_handle != nullptr && gmb::preload::HasHandleOfOurs(words))
