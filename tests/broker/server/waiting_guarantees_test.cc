@@ -142,7 +142,7 @@ TEST_F(WaitingGuaranteesTest, AChangeOfADevicesLimitSettlesNoGuaranteeThere) {
 
 TEST_F(WaitingGuaranteesTest, AQuotaForADeviceThatIsNotHereIsSettledWithIt) {
   TenantPolicy elsewhere = Policy("a", 0);
-  elsewhere.device_quotas["gone-0"] = elsewhere.quota;
+  elsewhere.device_quotas["gone-0"].limit = quota::Amount::Fraction(0.5);
   ASSERT_TRUE(store_->PutTenant(elsewhere, Record()).ok());
   Start();
   OnChanged("a");
