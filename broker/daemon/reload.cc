@@ -65,6 +65,12 @@ std::string SecretChanges(const std::vector<TenantPolicy>& changed,
   return absl::StrJoin(all, "; ");
 }
 
+std::set<std::string> NamesOf(const Declared& declared) {
+  std::set<std::string> names;
+  for (const auto& [name, subject] : declared.tenants) names.insert(name);
+  return names;
+}
+
 std::string Joined(const std::string& a, const std::string& b) {
   return absl::StrCat(a, a.empty() || b.empty() ? "" : "; ", b);
 }
@@ -138,7 +144,9 @@ absl::StatusOr<Reloader::Plan> Reloader::MakePlan() const {
   GMB_RETURN_IF_ERROR(CheckUids(plan.base, plan.merge.next));
   Declared staying = plan.merge.next;
   for (const std::string& name : plan.merge.leaving) Forget(name, &staying);
-  plan.tenants = MergeTenants(file_.tenants, plan.base, staying, uuids_);
+  plan.tenants =
+      MergeTenants(file_.tenants, plan.base, staying, uuids_,
+                   UidsInForce(staying, *deps_.core, NamesOf(staying)));
   for (StartingTenant& tenant : plan.tenants) {
     TenantPolicy& policy = tenant.config.policy;
     const absl::StatusOr<TenantPolicy> known =
@@ -226,7 +234,7 @@ void Reloader::Keep(const std::vector<HeldBack>& held, Plan* plan) {
   // fields in which they are declared.
   for (const auto& [name, wanted] : wanted_) {
     TenantPolicy kept = PolicyOf(name, InForce(plan->merge.next.tenants[name]));
-    // Uids of another tenant, and what was left out, are not its own for that.
+    // Its limits alone are put back: it gets no uid and no token of another.
     const TenantPolicy in_force = deps_.core->GetPolicy(name).value_or(wanted);
     kept.token = in_force.token;
     kept.uids = in_force.uids;

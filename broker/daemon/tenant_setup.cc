@@ -9,7 +9,6 @@
 #include "absl/strings/str_join.h"
 #include "broker/declared/conflict.h"
 #include "broker/declared/fields.h"
-#include "broker/declared/uids.h"
 #include "broker/log/logging.h"
 #include "proto/error_status.h"
 
@@ -78,15 +77,17 @@ void LogOverridden(const std::string& name,
 }
 
 // Said, since the tenant itself says otherwise (`gmb tenant get`).
-void LeaveOutUidsOfOthers(const UidOwners& owners, TenantPolicy* policy) {
+void LeaveOutUidsOfOthers(const UidOwners& owners, const HeldUids& held,
+                          TenantPolicy* policy) {
   for (const auto& [uid, owner] : owners.TakeOthers(policy)) {
     LogEvent(LogLevel::kWarning, "configuration",
              {{"tenant", policy->name},
               {"message",
-               absl::StrCat("uid ", uid, " is declared by two tenants, and is ",
-                            owner, "'s, which got it later: take it from ",
-                            policy->name, " (`gmb tenant set ", policy->name,
-                            " --uid ...`), or out of the file")}});
+               absl::StrCat(
+                   "uid ", uid, " is declared by two tenants, and is ", owner,
+                   "'s, which ", held.contains(uid) ? "has it" : "got it later",
+                   ": take it from ", policy->name, " (`gmb tenant set ",
+                   policy->name, " --uid ...`), or out of the file")}});
   }
 }
 
@@ -114,11 +115,12 @@ bool IsAboveLimit(const absl::Status& refused) {
 
 std::vector<StartingTenant> MergeTenants(
     const std::vector<TenantConfig>& configured, const Declared& before,
-    const Declared& declared, const std::map<std::string, std::string>& uuids) {
+    const Declared& declared, const std::map<std::string, std::string>& uuids,
+    const HeldUids& held) {
   std::map<std::string, const TenantConfig*> from_file;
   for (const TenantConfig& tenant : configured)
     from_file[tenant.policy.name] = &tenant;
-  const UidOwners owners(declared);
+  const UidOwners owners(declared, held);
   std::vector<StartingTenant> all;
   for (const auto& [name, subject] : declared.tenants) {
     if (subject.deleted) {
@@ -132,7 +134,7 @@ std::vector<StartingTenant> MergeTenants(
     StartingTenant tenant =
         StartingOf(name, was == before.tenants.end() ? Subject() : was->second,
                    subject, uuids);
-    LeaveOutUidsOfOthers(owners, &tenant.config.policy);
+    LeaveOutUidsOfOthers(owners, held, &tenant.config.policy);
     if (const auto file = from_file.find(name); file != from_file.end()) {
       tenant.config.policy.token = file->second->policy.token;
       tenant.config.socket = file->second->socket;

@@ -10,6 +10,7 @@
 #include "broker/config/broker_config.h"
 #include "broker/core/core.h"
 #include "broker/declared/declared.h"
+#include "broker/declared/uids.h"
 
 namespace gmb::broker {
 
@@ -36,13 +37,14 @@ struct StartingTenant {
 // The tenants that a broker starts with, as `declared`, into which the file is
 // merged already; it was `before`, without values whose time is over. Tokens and
 // socket access are the file's alone. Tenants whose guarantees are not the file's
-// come last. Values for a device that is gone are left out, and so are uids that
-// a later write gave to another tenant.
+// come last. Values for a device that is gone are left out, and so are uids of
+// other tenants: of those that have them now (`held`), else of a later write.
 //
 // `uuids` maps the devices' configured names to their UUIDs.
 [[nodiscard]] std::vector<StartingTenant> MergeTenants(
     const std::vector<TenantConfig>& configured, const Declared& before,
-    const Declared& declared, const std::map<std::string, std::string>& uuids);
+    const Declared& declared, const std::map<std::string, std::string>& uuids,
+    const HeldUids& held = {});
 
 // A warning about a default tenant that is none of `tenants`; empty: none. It
 // is no error, since operators can make the tenant later.

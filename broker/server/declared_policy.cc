@@ -2,6 +2,9 @@
 // change. Values for devices that this machine lacks are left out.
 #include "broker/server/declared_policy.h"
 
+#include <algorithm>
+#include <vector>
+
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 
@@ -31,6 +34,11 @@ std::set<std::string> DevicesOfOthers(const Subject& subject) {
     }
   }
   return devices;
+}
+
+bool Declares(const std::string& name, const Subject& subject, uint32_t uid) {
+  const std::vector<uint32_t> uids = PolicyOf(name, InForce(subject)).uids;
+  return std::find(uids.begin(), uids.end(), uid) != uids.end();
 }
 
 }  // namespace
@@ -71,10 +79,12 @@ HeldUids UidsInForce(const Declared& declared, const Core& core,
                      const std::set<std::string>& changing) {
   HeldUids held;
   for (const auto& [name, subject] : declared.tenants) {
-    if (changing.contains(name)) continue;
     const absl::StatusOr<TenantPolicy> policy = core.GetPolicy(name);
     if (!policy.ok()) continue;
-    for (const uint32_t uid : policy->uids) held[uid] = name;
+    const bool gives_up = changing.contains(name) && !IsLeaving(subject);
+    for (const uint32_t uid : policy->uids) {
+      if (!gives_up || Declares(name, subject, uid)) held[uid] = name;
+    }
   }
   return held;
 }

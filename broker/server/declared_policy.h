@@ -28,7 +28,8 @@ namespace gmb::broker {
 // is `in_force`. It is tried again after the change.
 void KeepLeftOut(const TenantPolicy& before, const TenantPolicy& in_force,
                  TenantPolicy* policy);
-// The uids that tenants have now, but for those of `changing`.
+// The uids that tenants have now. Those of `changing` have to be declared, too:
+// they give up the others.
 [[nodiscard]] HeldUids UidsInForce(const Declared& declared, const Core& core,
                                    const std::set<std::string>& changing = {});
 // As declared, with the token that the tenant has. None: there is no such

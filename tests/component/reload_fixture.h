@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <fstream>
 #include <memory>
 #include <string>
 #include <utility>
@@ -24,6 +25,16 @@ class ReloadTest : public FiledBrokerTest {
   std::string Reload(const std::string& text, const std::string& event) {
     Write(text);
     return Reload(event);
+  }
+
+  CommandResult Apply(const std::string& tenants,
+                      const std::vector<std::string>& options = {},
+                      const std::string& name = "web") const {
+    std::ofstream(directory_ / "apply.yaml") << "tenants: [" << tenants << "]";
+    std::vector<std::string> words = {"apply", "-f", directory_ / "apply.yaml",
+                                      "--name", name};
+    words.insert(words.end(), options.begin(), options.end());
+    return Gmb(words);
   }
 
   // Not as a table, which breaks lines.

@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <functional>
 #include <string>
 #include <vector>
@@ -42,14 +41,6 @@ class StoredMisfitsTest : public ReloadTest {
                           {broker::Source::Writer::kApply, "web"}, absl::Now(),
                           declared);
     });
-  }
-  CommandResult Apply(const std::string& tenants,
-                      const std::vector<std::string>& options = {}) const {
-    std::ofstream(directory_ / "apply.yaml") << "tenants: [" << tenants << "]";
-    std::vector<std::string> words = {"apply", "-f", directory_ / "apply.yaml",
-                                      "--name", "web"};
-    words.insert(words.end(), options.begin(), options.end());
-    return Gmb(words);
   }
   std::string Asked(const std::string& flag, int exit_code) const {
     std::vector<std::string> arguments = Arguments();
@@ -208,57 +199,6 @@ TEST_F(StoredMisfitsTest, AStoredGuaranteeGivesWayToTheFilesAndAlone) {
   GmbdProcess refused(Arguments());
   EXPECT_EQ(refused.WaitForExit(), 1);
   EXPECT_THAT(refused.log(), HasSubstr("would exceed the pool"));
-}
-
-TEST_F(StoredMisfitsTest, AUidOfAnotherTenantIsRefusedAndAStartHasOneOwner) {
-  Write("tenants:\n- {name: z, uids: [1000]}\n");
-  Start();
-  const CommandResult set =
-      Gmb({"tenant", "set", "a", "--limit", "50%", "--uid", "1000"});
-  EXPECT_EQ(set.exit_code, 1);
-  EXPECT_THAT(set.output, HasSubstr("take it from tenant z first"));
-  EXPECT_NE(Gmb({"tenant", "get", "a"}).exit_code, 0);
-  const CommandResult applied = Apply("{name: a, uids: [1000]}");
-  EXPECT_EQ(applied.exit_code, 1);
-  EXPECT_THAT(applied.output, HasSubstr("take it from tenant z first"));
-  Run({"tenant", "set", "a", "--uid", "1001"});
-  EXPECT_THAT(
-      Reload("tenants:\n- {name: z, uids: [1000, 1001]}\n", "reload_failed"),
-      HasSubstr("take it from tenant a first"));
-  // A start has to go on: the later write is the file's.
-  Start();
-  EXPECT_THAT(gmbd_->log(),
-              HasSubstr("uid 1001 is declared by two tenants, and is z's"));
-  EXPECT_THAT(Reload(), HasSubstr(" reloaded "));
-  Run({"tenant", "set", "a", "--weight", "2"});
-  EXPECT_THAT(KnownBy("a"), Not(HasSubstr("uid")));
-  Run({"tenant", "set", "a", "--weight", "3", "--for", "1h"});
-  Run({"tenant", "set", "a", "--undo"});
-  EXPECT_THAT(KnownBy("a"), Not(HasSubstr("uid")));
-  EXPECT_EQ(Gmb({"tenant", "set", "a", "--uid", "1001"}).exit_code, 1);
-  // It is a's as soon as it is nobody else's.
-  Reload("tenants:\n- {name: z, uids: [1000]}\n", "reloaded");
-  EXPECT_THAT(KnownBy("a"), HasSubstr("uid 1001"));
-}
-
-// The limit that waits is put back from what is declared.
-TEST_F(StoredMisfitsTest, AReloadThatKeepsALimitGivesBackNoUidOfAnother) {
-  Write("tenants:\n- {name: a, limit: 75%}\n- {name: z}\n");
-  Start();
-  Run({"tenant", "set", "a", "--uid", "1000"});
-  Stop();
-  const std::string z = "- {name: z, uids: [1000]}\n";
-  Write("tenants:\n- {name: a, limit: 75%}\n" + z);
-  Start();
-  EXPECT_THAT(KnownBy("z"), HasSubstr("uid 1000"));
-  const auto client = Connect("a");
-  const auto lease = client->Acquire(128 << 20);
-  ASSERT_TRUE(lease.ok());
-  EXPECT_THAT(
-      Reload("tenants:\n- {name: a, limit: 25%}\n" + z, "reload_pending"),
-      Not(HasSubstr("reload_failed")));
-  EXPECT_THAT(KnownBy("a"), Not(HasSubstr("uid")));
-  EXPECT_THAT(KnownBy("z"), HasSubstr("uid 1000"));
 }
 
 }  // namespace
