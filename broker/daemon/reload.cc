@@ -207,7 +207,7 @@ absl::Status Reloader::Apply(Why why) {
   if (why == Why::kRead || !changes.empty()) news_.Reloaded(changes);
   for (const HeldBack& one : held_) {
     if (std::find(waited.begin(), waited.end(), one) == waited.end())
-      news_.Pending(one);
+      news_.Pending(one, seen_off_.contains(one.tenant));
   }
   Leave(plan);
   // Events before the reload listened are not told again.

@@ -84,7 +84,7 @@ void Reloader::EndLeaving(const std::string& name, uint64_t number,
   held_.push_back(stays);
   ListenForWaiting();
   QueueRetry();  // its last session may have ended just now
-  news_.Pending(stays);
+  news_.Pending(stays, seen_off_.contains(name));
 }
 
 absl::Status Reloader::Delete(const std::string& name) {

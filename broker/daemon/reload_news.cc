@@ -21,13 +21,13 @@ void ReloadNews::Failed(const std::string& why) const {
   Publish(std::move(event), absl::StrCat("nothing was changed: ", why));
 }
 
-void ReloadNews::Pending(const HeldBack& held) const {
+void ReloadNews::Pending(const HeldBack& held, bool was_seen_off) const {
   v1::Event event;
   event.set_kind("reload_pending");
   event.set_tenant(held.tenant);
   event.set_device(held.device);
   event.set_bytes(held.bytes);
-  Publish(std::move(event), PendingText(held));
+  Publish(std::move(event), PendingText(held, was_seen_off));
 }
 
 void ReloadNews::RestartNeeded(const std::string& settings) const {
@@ -51,14 +51,22 @@ uint64_t HeldBytes(const v1::Tenant& tenant) {
   return bytes;
 }
 
-std::string PendingText(const HeldBack& held) {
+std::string PendingText(const HeldBack& held, bool was_seen_off) {
+  const bool is_tenant = held.device.empty();
+  const std::string out_of_file = absl::StrCat(
+      "tenant ", held.tenant, ", which the file does not name any more, ");
+  if (is_tenant && was_seen_off) {
+    return absl::StrCat(
+        out_of_file,
+        "lost its guarantee, its uids and its token when it was asked to "
+        "leave, and stays until its processes end, which hold ",
+        proto::FormatBytes(held.bytes), ": end them");
+  }
   const std::string what =
-      held.device.empty()
-          ? absl::StrCat("tenant ", held.tenant,
-                         ", which the file does not name any more, stays with "
-                         "all that it has, uids and token too")
-          : absl::StrCat("the limit of tenant ", held.tenant, " on ",
-                         held.device, " stays as it was");
+      is_tenant ? absl::StrCat(out_of_file,
+                               "stays with all that it has, uids and token too")
+                : absl::StrCat("the limit of tenant ", held.tenant, " on ",
+                               held.device, " stays as it was");
   return absl::StrCat(
       what, ": the file would take ", proto::FormatBytes(held.bytes),
       " from processes, more than is left of reload_may_reclaim: release the "

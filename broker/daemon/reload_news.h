@@ -19,7 +19,8 @@ class ReloadNews {
   // Tells the changes; empty: there are none.
   void Reloaded(const std::string& changes) const;
   void Failed(const std::string& why) const;
-  void Pending(const HeldBack& held) const;
+  // `was_seen_off`: a tenant that stays was asked to leave before.
+  void Pending(const HeldBack& held, bool was_seen_off) const;
   void RestartNeeded(const std::string& settings) const;
 
  private:
@@ -33,7 +34,7 @@ class ReloadNews {
 [[nodiscard]] uint64_t HeldBytes(const v1::Tenant& tenant);
 
 // "the limit of tenant a on host-0 stays as it is: ..."
-[[nodiscard]] std::string PendingText(const HeldBack& held);
+[[nodiscard]] std::string PendingText(const HeldBack& held, bool was_seen_off);
 
 }  // namespace gmb::broker
 

@@ -128,7 +128,8 @@ void Reloader::AddFindings(v1::DiagnoseResponse* response) const {
         response);
   }
   for (const HeldBack& one : held_)
-    Add(v1::Finding::WARNING, PendingText(one), response);
+    Add(v1::Finding::WARNING, PendingText(one, seen_off_.contains(one.tenant)),
+        response);
   for (const PendingField& field : behind_) {
     Add(v1::Finding::WARNING,
         absl::StrCat("the limit of tenant ", field.tenant,

@@ -180,7 +180,11 @@ TEST_F(ReloadPendingTest,
   Start();
   auto client = Connect("a");
   const std::string without = "drain_deadline: 100ms\ntenants: []\n";
-  EXPECT_THAT(Reload(without, "reload_pending"), HasSubstr("tenant_stays"));
+  EXPECT_THAT(Reload(without, "reload_pending"),
+              AllOf(HasSubstr("tenant_stays"),
+                    HasSubstr("stays until its processes end"),
+                    Not(HasSubstr("uids and token"))));
+  EXPECT_THAT(Doctor(), Not(HasSubstr("uids and token")));
   EXPECT_THAT(Reload("reload_pending"),
               AllOf(HasSubstr("tenant a leaves"), HasSubstr("tenant_stays")));
   client = nullptr;
