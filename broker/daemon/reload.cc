@@ -53,14 +53,26 @@ FileState StateOf(BrokerConfig file, const BrokerConfig& running,
   return FileStateOf(file, uuids);
 }
 
-// Of what is not declared, in words: tokens are secret.
-std::string SecretChanges(const std::vector<TenantPolicy>& changed,
-                          const Core& core) {
-  std::vector<std::string> all;
+// By tenant, without those that are new.
+std::map<std::string, std::string> TokensOf(
+    const std::vector<TenantPolicy>& changed, const Core& core) {
+  std::map<std::string, std::string> tokens;
   for (const TenantPolicy& policy : changed) {
     const absl::StatusOr<TenantPolicy> known = core.GetPolicy(policy.name);
-    if (known.ok() && known->token != policy.token)
-      all.push_back(absl::StrCat(policy.name, ": another token"));
+    if (known.ok()) tokens[policy.name] = known->token;
+  }
+  return tokens;
+}
+
+// Of what is not declared, in words: tokens are secret. A token that another
+// tenant keeps is no change yet.
+std::string SecretChanges(const std::map<std::string, std::string>& before,
+                          const Core& core) {
+  std::vector<std::string> all;
+  for (const auto& [name, token] : before) {
+    const absl::StatusOr<TenantPolicy> now = core.GetPolicy(name);
+    if (now.ok() && now->token != token)
+      all.push_back(absl::StrCat(name, ": another token"));
   }
   return absl::StrJoin(all, "; ");
 }
@@ -181,7 +193,7 @@ absl::Status Reloader::OpenDoors(const Plan& plan,
 
 absl::Status Reloader::Apply(Why why) {
   GMB_ASSIGN_OR_RETURN(Plan plan, MakePlan());
-  const std::string secrets = SecretChanges(plan.changed, *deps_.core);
+  const auto tokens = TokensOf(plan.changed, *deps_.core);
   std::vector<std::function<void()>> undo;
   const auto make = [&]() -> absl::StatusOr<std::vector<HeldBack>> {
     GMB_RETURN_IF_ERROR(OpenDoors(plan, &undo));
@@ -201,7 +213,8 @@ absl::Status Reloader::Apply(Why why) {
   StoreFile(before, plan.merge.next, deps_.store);
   for (const TenantPolicy& policy : plan.changed)
     deps_.admin->OnChanged(policy.name);
-  std::string changes = Joined(ChangesText(before, plan.merge.next), secrets);
+  std::string changes = Joined(ChangesText(before, plan.merge.next),
+                               SecretChanges(tokens, *deps_.core));
   for (const std::string& name : Going(plan))
     changes = Joined(changes, absl::StrCat("tenant ", name, " leaves"));
   if (why == Why::kRead || !changes.empty()) news_.Reloaded(changes);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <thread>
 #include <utility>
@@ -171,6 +172,22 @@ TEST_F(ReloadPendingTest, AUidOfATenantThatStaysIsNobodyElsesUntilItGoes) {
   LogUntil("tenant_leaving");
   EXPECT_THAT(KnownBy("x"), Not(HasSubstr("uid")));
   EXPECT_THAT(KnownBy("y"), HasSubstr("uid 1000, 1001"));
+}
+
+TEST_F(ReloadPendingTest, ATokenThatATenantKeepsIsNotSaidToBeAnothers) {
+  std::ofstream(directory_ / "token") << "the secret of x and y";
+  Write("tenants:\n- {name: x, token_file: token}\n");
+  Start();
+  const auto client = Connect("x");
+  auto lease = client->Acquire(64 * kMiB);
+  ASSERT_TRUE(lease.ok());
+  EXPECT_THAT(
+      Reload("tenants:\n- {name: y, token_file: token}\n", "reload_pending"),
+      Not(HasSubstr("another token")));
+  EXPECT_THAT(Reload("reload_pending"), Not(HasSubstr("another token")));
+  ASSERT_TRUE(std::move(*lease).Release().ok());
+  EXPECT_THAT(LogUntil("tenant_leaving"), HasSubstr("y: another token"));
+  EXPECT_THAT(KnownBy("y"), HasSubstr("token"));
 }
 
 // It may not be killed, and its process does not end when it is asked to.
