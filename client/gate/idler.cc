@@ -64,7 +64,7 @@ Idler::TimePoint Idler::Rest(TimePoint now) {
   if (never_ != nullptr || bias_.over()) return TimePoint::max();
   const GateWord word = LookAtGate(cells_);
   if (word.state() != GateState::kOpen) return Again(now);
-  if (word.paused() && may_park_ && now >= backoff_until_) {
+  if (HeedsPauseNow(now)) {
     if (devices_.HeedsPauses()) {
       bias_.Close();
       pausing_ = true;
@@ -83,6 +83,10 @@ Idler::TimePoint Idler::Rest(TimePoint now) {
   }
   if (now < quiet_since_ + options_.park_after) return NextLook(now);
   return Go(At::kNote, now);
+}
+
+bool Idler::HeedsPauseNow(TimePoint now) const {
+  return LookAtGate(cells_).paused() && may_park_ && now >= backoff_until_;
 }
 
 Idler::TimePoint Idler::NextLook(TimePoint now) const {
@@ -117,6 +121,11 @@ Idler::TimePoint Idler::Poll(TimePoint now) {
       was_busy_ = true;
       // A pause has its time, too: those who wait are let in again.
       if (pausing_ && now >= drain_until_) return GiveUp(now);
+      // One that came meanwhile is taken from its beginning.
+      if (!pausing_ && HeedsPauseNow(now)) {
+        GiveUp(now);
+        return now;
+      }
       return now + options_.poll_every;
     case IdlerDevices::Work::kLost:
       return GiveUp(now);
@@ -125,6 +134,10 @@ Idler::TimePoint Idler::Poll(TimePoint now) {
   }
   if (was_busy_) quiet_since_ = now;
   return Go(At::kClose, now);
+}
+
+void Idler::StopPolling(TimePoint now) {
+  if (at_ == At::kPoll && !pausing_) GiveUp(now);
 }
 
 Idler::TimePoint Idler::FenceThen(At next, TimePoint now) {

@@ -77,6 +77,9 @@ class Idler {
   // broker has paused the session.
   TimePoint Step(TimePoint now);
 
+  // Rests where it waits for the GPU, unless calls wait for it.
+  void StopPolling(TimePoint now);
+
   [[nodiscard]] At at() const { return at_; }
   // Why it will never park again; null while it may.
   [[nodiscard]] const char* never() const { return never_; }
@@ -101,6 +104,7 @@ class Idler {
     friend bool operator==(const Counts&, const Counts&) = default;
   };
   [[nodiscard]] Counts Count() const;
+  [[nodiscard]] bool HeedsPauseNow(TimePoint now) const;
   [[nodiscard]] TimePoint NextLook(TimePoint now) const;
   // When the last call was over, for the broker.
   [[nodiscard]] TimePoint EndOfUse() const;

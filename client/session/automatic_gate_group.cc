@@ -45,6 +45,7 @@ bool AutomaticGate::JoinWanted() {
     if (!wanted_.has_value()) return true;
     wanted = *wanted_;
   }
+  idler_.StopPolling(Clock::now());
   const bool at_rest = idler_.at() == Idler::At::kRest;
   if (never().empty() && (!at_rest || (on_ && PausedAndThere()))) return false;
   const absl::Status joined = Join(wanted.group);

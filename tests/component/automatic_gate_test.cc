@@ -107,6 +107,17 @@ class AutomaticGateTest : public ComponentTest {
                ? sessions->sessions(0)
                : v1::SessionInfo();
   }
+  // It was parked, and has work on its GPU for which the idler waits.
+  void WorkWithoutEnd() {
+    AwaitGate(v1::SessionInfo::GATE_PARKED);
+    devices_.busy = true;
+    EXPECT_TRUE(Call([](char*) {}));
+    const int before = devices_.polls;
+    EXPECT_TRUE(Await([&] { return devices_.polls > before + 3; }));
+  }
+  void SetPauseGrace(const std::string& grace) {
+    EXPECT_EQ(Gmb({"tenant", "set", "a", "--pause-grace", grace}).exit_code, 0);
+  }
   void AwaitGate(v1::SessionInfo::Gate gate) const {
     EXPECT_TRUE(Await([&] { return SessionOfA().gate() == gate; }))
         << SessionOfA().DebugString();
@@ -220,6 +231,34 @@ TEST_F(AutomaticGateTest, AGpuThatIsAtWorkAtTheLastMomentKeepsItsMemory) {
   AwaitGate(v1::SessionInfo::GATE_OFF);
   EXPECT_FALSE(TakeAll(*other, absl::Milliseconds(200)).ok());
   EXPECT_TRUE(Holds(7));
+}
+
+// Where another's memory can serve the guarantee, a process at work does not lend.
+TEST_F(AutomaticGateTest, APauseThatComesWhileTheGpuIsAtWorkIsNoticed) {
+  MakeTenant("c");
+  const auto third = ConnectAs("c");
+  ASSERT_TRUE(third->TurnGateOn().ok());
+  const auto soft = third->Acquire(32 * kMiB);
+  ASSERT_TRUE(soft.ok()) << soft.status();
+  const auto scope = third->Enter(absl::Seconds(10));
+  ASSERT_TRUE(scope.ok()) << scope.status();
+  MakeTenant("b", 176 * kMiB);
+  SetPauseGrace("300ms");
+  WorkWithoutEnd();
+  const auto other = ConnectAs("b");
+  std::thread asks([&] {
+    EXPECT_FALSE(other->Acquire(176 * kMiB, WaitFor(absl::Seconds(2))).ok());
+  });
+  AwaitGate(v1::SessionInfo::GATE_OFF);
+  asks.join();
+}
+
+TEST_F(AutomaticGateTest, ARankJoinsItsGroupWhileItsGpuIsAtWork) {
+  WorkWithoutEnd();
+  gate_->JoinGroup("ranks", 2);
+  EXPECT_EQ(SessionOfA().group(), "ranks");
+  EXPECT_EQ(SessionOfA().gate(), v1::SessionInfo::GATE_OFF);
+  EXPECT_EQ(Said(), "");
 }
 
 TEST_F(AutomaticGateTest, AProcessThatExitsDoesNotWaitForItsMemory) {

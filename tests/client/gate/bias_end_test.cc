@@ -119,6 +119,26 @@ TEST_P(BiasTest, ACaptureThatMeetsSyncIsInAsSoonAsItIsOver) {
   }
 }
 
+TEST_P(BiasTest, APauseThatComesDuringWorkHasItsTimeAndFailsThen) {
+  devices_.work = IdlerDevices::Work::kBusy;
+  ASSERT_TRUE(StepTo(At::kPoll));
+  ipc::PauseGate(cells());
+  EXPECT_EQ(idler_->Step(now_), now_) << "at once";
+  EXPECT_EQ(idler_->at(), At::kRest);
+  EXPECT_EQ(idler_->pauses_failed(), 0);
+  ASSERT_TRUE(StepTo(At::kPoll));
+  EXPECT_TRUE(bias_->closing());
+  now_ += std::chrono::milliseconds(100);
+  Round();
+  EXPECT_EQ(idler_->pauses_failed(), 1);
+  EXPECT_FALSE(bias_->closing());
+  // Within the back-off it waits for the GPU all the same.
+  ASSERT_TRUE(StepTo(At::kPoll));
+  idler_->Step(now_);
+  EXPECT_EQ(idler_->at(), At::kPoll);
+  ipc::WithdrawPause(cells());
+}
+
 TEST_P(BiasTest, APauseThatDoesNotDrainGivesUp) {
   const Bias::Entry entry = Enter();
   ipc::PauseGate(cells());

@@ -60,6 +60,7 @@ uint64_t Pack(State& state, uint64_t key, bool take) {
   packer.Field(state.user, 3);
   packer.Field(state.scopes_left, 1);
   packer.Field(state.idler, 4);
+  packer.Field(state.pausing, 1);
   packer.Field(state.look, 2);
   packer.Field(state.slots_seen, 2);
   auto word = static_cast<uint8_t>(state.word.bits() & 0x3f);
@@ -93,6 +94,7 @@ void Normalise(State& state) {
     if (thread.call != Call::kCountLoaded) thread.loaded = 0;
   }
   if (idler != Idler::kLook) state.look = 0;
+  if (idler == Idler::kRest || idler > Idler::kPoll) state.pausing = false;
   if (idler != Idler::kPoll) {
     state.event_lost = false;
     state.gpu_new = state.gpu_new || state.gpu_old;
@@ -213,6 +215,7 @@ const char* Name(Broken broken) {
       "notes after recording",
       "does not record",
       "does not poll",
+      "polls through pauses",
       "takes a lost event for done",
       "does not close",
       "does not fence",

@@ -83,6 +83,7 @@ struct State {
   User user = User::kOut;
   bool scopes_left = false;  // an ordinary scope, since the idler noted
   Idler idler = Idler::kRest;
+  bool pausing = false;    // it began under a pause
   uint8_t look = 0;        // how far in kLook
   uint8_t slots_seen = 0;  // a broken rule alone: listed when the idler began
   ipc::GateWord word{ipc::GateState::kOpen, 1, 0};  // the epoch stays 0
@@ -103,6 +104,7 @@ struct Step {
   bool fresh = false;     // somebody starts something, or something goes wrong
   bool withdraw = false;  // the broker ends a pause
   bool of_user = false;   // the second user's
+  bool of_gpu = false;
 };
 
 // The threads that are there. Each world is explored by itself.
@@ -148,6 +150,7 @@ enum class Broken : uint8_t {
   kNotesAfterRecording,
   kDoesNotRecord,
   kDoesNotPoll,
+  kPollsThroughPauses,
   kTakesALostEventForDone,
   kDoesNotClose,
   kDoesNotFence,

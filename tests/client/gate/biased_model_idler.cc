@@ -84,6 +84,7 @@ void Stepper::Rest() {
   to.idler = Idler::kNote;
   if (from_.word.paused()) {
     to.closing = true;
+    to.pausing = true;
     to.idler = Idler::kFenceEarly;
   }
   Add("begin", to);
@@ -121,9 +122,11 @@ void Stepper::Poll() {
   if (from_.event_lost && !Is(Broken::kTakesALostEventForDone)) {
     return GiveUp();
   }
-  if (world_.pauses && from_.gpu_old) {
+  // Its patience is over, or it begins anew under the pause that came meanwhile.
+  const bool noticed = from_.word.paused() && !Is(Broken::kPollsThroughPauses);
+  if ((from_.pausing || noticed) && from_.gpu_old) {
     GiveUp();
-    steps_.back().fresh = true;  // its patience is over
+    steps_.back().fresh = true;
   }
   if (from_.gpu_old && !from_.event_lost && !Is(Broken::kDoesNotPoll)) return;
   State to = from_;
@@ -223,12 +226,12 @@ void Stepper::Environment() {
   State to = from_;
   if (from_.gpu_old) {
     to.gpu_old = false;
-    Add("older work ends", to);
+    Add("older work ends", to).of_gpu = true;
   }
   to = from_;
   if (from_.gpu_new) {
     to.gpu_new = false;
-    Add("newer work ends", to);
+    Add("newer work ends", to).of_gpu = true;
   }
   to = from_;
   if (from_.capture) {

@@ -105,6 +105,17 @@ std::optional<std::string> TrapBesideAScope(const Explorer& explorer) {
       });
 }
 
+// Work that never ends does not keep a pause from being noticed.
+std::optional<std::string> TrapWhilePolling(const Explorer& explorer) {
+  return explorer.Trap(
+      [](const State& state) {
+        return state.word.paused() && state.idler == Idler::kPoll &&
+               !state.pausing && state.gpu_old;
+      },
+      [](const Step& step) { return !step.withdraw && !step.of_gpu; },
+      [](const State& state) { return state.idler == Idler::kRest; });
+}
+
 // The fault in one world; none if all is well.
 std::optional<std::string> Wrong(const World& world, Broken broken,
                                  size_t* states) {
@@ -115,6 +126,7 @@ std::optional<std::string> Wrong(const World& world, Broken broken,
   if (!wrong && world.pauses) wrong = TrapUnderAPause(explorer);
   if (!wrong && world.pauses && world.user && !world.dies)
     wrong = TrapBesideAScope(explorer);
+  if (!wrong && world.pauses && !world.dies) wrong = TrapWhilePolling(explorer);
   return wrong;
 }
 
