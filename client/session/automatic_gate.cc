@@ -44,6 +44,12 @@ bool IsFinal(const absl::Status& refused) {
   return detail.has_value() && detail->reason == ErrorReason::kContentsLost;
 }
 
+// A scope comes in at once, without a word to the broker.
+bool LetsScopesIn(const ipc::GateCells& cells) {
+  const ipc::GateWord word = ipc::LookAtGate(cells);
+  return word.state() == ipc::GateState::kOpen && !word.paused();
+}
+
 }  // namespace
 
 bool AutomaticGate::GuardedDevices::Record() {
@@ -259,11 +265,16 @@ AutomaticGate::Clock::time_point AutomaticGate::StepOrSwitch(
     owes_turn_off_ = on_;
   }
   pauses_failed_ = idler_.pauses_failed();
-  // Not before the pause is over: the scope that stands for "off" would wait
-  // for its end.
-  if (owes_turn_off_ && !PausedAndThere()) {
-    owes_turn_off_ = false;
-    if (on_) TurnOff().IgnoreError();
+  // It has parked since: the broker can have the memory.
+  if (pauses_failed_ == 0) owes_turn_off_ = false;
+  // Not before the pause is over, nor while the idler parks: the scope that stands
+  // for "off" would wait for the broker, and this thread could not park.
+  if (owes_turn_off_ && LetsScopesIn(session_->gate().cells())) {
+    idler_.StopPolling(now);
+    if (idler_.at() == Idler::At::kRest) {
+      owes_turn_off_ = false;
+      if (on_) TurnOff().IgnoreError();
+    }
   }
   return std::min(next, latest);
 }

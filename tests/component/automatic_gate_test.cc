@@ -39,8 +39,15 @@ class SomeDevices final : public IdlerDevices {
     return busy ? Work::kBusy : Work::kDone;
   }
 
+  bool HeedsPauses() override {
+    if (!heeds_pauses) ++unheeded;
+    return heeds_pauses;
+  }
+
   std::atomic<int> polls{0};
   std::atomic<bool> busy{false};
+  std::atomic<bool> heeds_pauses{true};
+  std::atomic<int> unheeded{0};
 };
 
 class AutomaticGateTest : public ComponentTest {
@@ -231,6 +238,31 @@ TEST_F(AutomaticGateTest, AGpuThatIsAtWorkAtTheLastMomentKeepsItsMemory) {
   AwaitGate(v1::SessionInfo::GATE_OFF);
   EXPECT_FALSE(TakeAll(*other, absl::Milliseconds(200)).ok());
   EXPECT_TRUE(Holds(7));
+}
+
+// It was to be off, for it was at work; but it parks before the pause is over,
+// and nobody waits for anything then.
+TEST_F(AutomaticGateTest, AfterAPauseThatFailedItParksAsSoonAsItIsIdle) {
+  MakeTenant("b", 254 * kMiB);
+  SetPauseGrace("1h");
+  WorkWithoutEnd();
+  devices_.heeds_pauses = false;
+  const auto other = ConnectAs("b");
+  std::atomic<bool> granted{false};
+  std::thread asks([&] {
+    const auto taken = TakeAll(*other, absl::Minutes(1));
+    EXPECT_TRUE(taken.ok()) << taken.status();
+    granted = true;
+  });
+  EXPECT_TRUE(Await([&] { return devices_.unheeded > 0; }));
+  devices_.busy = false;
+  bool asked = false;
+  EXPECT_TRUE(Await([&] {
+    asked |= SessionOfA().waiting() > 0;
+    return granted.load();
+  }));
+  EXPECT_FALSE(asked) << "for what was there";
+  asks.join();
 }
 
 // Where another's memory can serve the guarantee, a process at work does not lend.
