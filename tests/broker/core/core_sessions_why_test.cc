@@ -25,12 +25,12 @@ class CoreSessionsWhyTest : public CoreReclaimTest {
     EXPECT_TRUE(why.ok()) << why.status();
     return why->findings();
   }
-  // It comes into use, and is looked at, every millisecond; then time stands
-  // still.
-  void WakeOften(FakePeer& peer) {
+  // It comes into use, and is looked at, as often; then time stands still.
+  void WakeOften(FakePeer& peer, std::chrono::milliseconds each =
+                                     std::chrono::milliseconds(1)) {
     clock.Hold();
     for (int i = 0; i < 8; ++i) {
-      clock.Advance(std::chrono::milliseconds(1));
+      clock.Advance(each);
       peer.Park(++epoch_);
       EXPECT_TRUE(core.Sessions({}).ok());
     }
@@ -59,6 +59,25 @@ TEST_F(CoreSessionsWhyTest, WhoWakesOftenIsSaidAndGivesAfterOthers) {
   (void)busy->Acquire(24 * kMiB, kPatience);
   EXPECT_EQ(calm->AwaitEvict().lease_id(), lease_);
   EXPECT_EQ(Lease(its).state(), v1::LeaseInfo::MAPPED);
+}
+
+TEST_F(CoreSessionsWhyTest, WhoComesBackSlowlyIsSaidToBeSparedAsItIs) {
+  const auto idle = Holder("idle", 24 * kMiB);
+  idle->Park();
+  const auto busy = Connect("busy");
+  const uint64_t request = busy->Acquire(50 * kMiB, kPatience);
+  const v1::Evict evict = idle->AwaitEvict();
+  idle->Unmapped(lease_, evict.move());
+  const v1::BrokerMessage grant = busy->Answer(request);
+  ASSERT_TRUE(grant.has_grant());
+  busy->Release(grant.grant().lease_id());
+  const uint64_t restore = idle->Restore(kPatience);
+  const v1::Map map = idle->AwaitMap(evict.move());
+  clock.Advance(std::chrono::seconds(2));
+  idle->Mapped(lease_, map.move());
+  ASSERT_TRUE(idle->Answer(restore).has_restored());
+  WakeOften(*idle, std::chrono::milliseconds(500));
+  EXPECT_THAT(Why("idle"), Contains(HasSubstr("'s session 1 wakes every")));
 }
 
 TEST_F(CoreSessionsWhyTest, WhoNeverParksIsSaidToItsTenantAndToWhoWaits) {
