@@ -98,6 +98,7 @@ CUresult AskDriver(GatedPlace place, CUdeviceptr address,
 // The driver's values have as many bytes as this one.
 template <typename Value>
 bool Say(const Value& value, void* data) {
+  // NOLINTNEXTLINE(bugprone-sizeof-expression): a pointer is a value too
   std::memcpy(data, &value, sizeof(value));
   return true;
 }

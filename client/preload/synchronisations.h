@@ -11,13 +11,16 @@ namespace gmb::preload {
 // Lock-free.
 class Synchronisations {
  public:
-  static void Note() { count_.fetch_add(1, std::memory_order_relaxed); }
+  static void Note() { Counted().fetch_add(1, std::memory_order_relaxed); }
   [[nodiscard]] static uint64_t Count() {
-    return count_.load(std::memory_order_relaxed);
+    return Counted().load(std::memory_order_relaxed);
   }
 
  private:
-  inline static std::atomic<uint64_t> count_ = 0;
+  static std::atomic<uint64_t>& Counted() {
+    static std::atomic<uint64_t> count = 0;
+    return count;
+  }
 };
 
 }  // namespace gmb::preload

@@ -303,10 +303,12 @@
   F(cuMemFreeAsync_ptsz) \
   F(cuStreamBeginCapture_v2_ptsz) \
   F(cuStreamBeginCaptureToGraph_ptsz) \
-  F(cuStreamEndCapture_ptsz)
+  F(cuStreamEndCapture_ptsz) \
+  F(cuStreamSynchronize_ptsz)
 
 #define ABI_FUNCTIONS_OF_CUDA_13(F) \
-  F(cuCtxCreate_v4)
+  F(cuCtxCreate_v4) \
+  F(cuCtxSynchronize_v2)
 // clang-format on
 
 #endif  // GMB_TESTS_DEVICE_CUDA_ABI_NAMES_H_
