@@ -56,9 +56,8 @@ class TenantTable {
 
   std::map<quota::TenantId, Tenant> tenants_;
   std::map<std::string, quota::TenantId, std::less<>> ids_;
-  // How a peer is known. Of those who have a uid, which should be one, the first
-  // counts. A token is
-  // found by its hash, which says nothing of how much of a guess was right.
+  // How a peer is known. A uid is one tenant's (tenant_fit.h). A token is found by
+  // its hash, which says nothing of how much of a guess was right.
   std::set<std::pair<uint32_t, quota::TenantId>> by_uid_;
   std::set<std::pair<size_t, quota::TenantId>> by_token_;
   uint64_t next_id_ = 1;
