@@ -41,13 +41,13 @@ absl::Status FenceLedger::RecordUsers(Held* held) {
   return absl::OkStatus();
 }
 
-absl::Status FenceLedger::Hold(Block* block, void* stream,
+absl::Status FenceLedger::Hold(Block* block, std::optional<void*> stream,
                                std::vector<void*> users) {
   HoldDeferred(block, stream, std::move(users), false);
   return RecordUsers(&held_.back());
 }
 
-void FenceLedger::HoldDeferred(Block* block, void* stream,
+void FenceLedger::HoldDeferred(Block* block, std::optional<void*> stream,
                                std::vector<void*> users, bool in_its_capture) {
   held_.push_back({block, stream, std::move(users), {}, in_its_capture});
   arena_->Hold(block);

@@ -29,15 +29,15 @@ class FenceLedger {
   void MarkStreams(std::optional<void*> except);
   // The same for one stream, also if it has freed nothing.
   [[nodiscard]] absl::StatusOr<Fence> MarkStream(void* stream);
-  // Takes a live block; it becomes `stream`'s when `users` have done what is on
-  // them now. After an error RecordDeferred tries it again.
-  [[nodiscard]] absl::Status Hold(Block* block, void* stream,
+  // Takes a live block; it becomes `stream`'s, or anyone's, when `users` have done
+  // what is on them now. After an error RecordDeferred tries it again.
+  [[nodiscard]] absl::Status Hold(Block* block, std::optional<void*> stream,
                                   std::vector<void*> users);
   // The same while captures are under way, and no fences may be made: that is
   // left to RecordDeferred. A block that was freed in its own capture is held
   // until FreeDeferred of its pool at least, also without `users`.
-  void HoldDeferred(Block* block, void* stream, std::vector<void*> users,
-                    bool in_its_capture);
+  void HoldDeferred(Block* block, std::optional<void*> stream,
+                    std::vector<void*> users, bool in_its_capture);
   void RecordDeferred();
   void FreeDeferred(PoolId pool);
   // The stream has done all, and does not exist any more.
@@ -59,7 +59,7 @@ class FenceLedger {
   };
   struct Held {
     Block* block;
-    std::optional<void*> stream;  // none: it does not exist any more
+    std::optional<void*> stream;  // none: anyone
     std::vector<void*> unrecorded;
     std::vector<Fence> fences;
     bool in_its_capture;

@@ -181,6 +181,10 @@ absl::Status Heap::Free(void* address, void* stream) {
   });
 }
 
+absl::Status Heap::FreeDone(void* address) {
+  return NoThrow([&] { return impl_->core->FreeDone(address); });
+}
+
 absl::Status Heap::RecordStream(void* address, void* stream) {
   return NoThrow([&]() -> absl::Status {
     const absl::StatusOr<void*> on = impl_->StreamOf(stream);

@@ -33,6 +33,21 @@ bool IsFreedOutside(const StreamCaptures& captures, const Block& block,
          captures.Of(stream).pool != pool;
 }
 
+bool IsInItsCapture(const StreamCaptures& captures, const Block& block) {
+  return block.capture != 0 &&
+         captures.Of(block.share->stream).number == block.capture;
+}
+
+// In the capture that made the block, its uses by streams of the capture are
+// the graph's, which the order of the launches is for. Once that capture has
+// ended, a stream may have used it in work of its own as well.
+void EraseThoseOfGraph(const StreamCaptures& captures, const Block& block,
+                       std::vector<void*>* users) {
+  std::erase_if(*users, [&](void* user) {
+    return captures.Of(user).pool == block.chunk->pool;
+  });
+}
+
 }  // namespace
 
 HeapCore::HeapCore(std::unique_ptr<ChunkSource> source,
@@ -90,38 +105,45 @@ absl::Status HeapCore::Free(void* address, std::optional<void*> stream) {
   return absl::OkStatus();
 }
 
-absl::Status HeapCore::FreeWithUsers(Block* block, void* stream) {
+// The capture that made a block will use it when the graph is launched, whatever
+// the streams have done.
+absl::Status HeapCore::FreeDone(void* address) {
+  GMB_RETURN_IF_ERROR(fork_guard_.Check());
+  if (address == nullptr) return absl::OkStatus();
+  BriefLock lock(&mu_);
+  Block* const block = arena_.Find(AddressOf(address));
+  if (block == nullptr) return NotLive(arena_, address);
+  ++counts_.frees;
+  if (block->recorded || IsInItsCapture(captures_, *block))
+    return FreeWithUsers(block, std::nullopt);
+  arena_.FreeForAnyone(block);
+  news_.Tell(arena_.sums().empty_bytes);
+  return absl::OkStatus();
+}
+
+absl::Status HeapCore::FreeWithUsers(Block* block,
+                                     std::optional<void*> stream) {
   std::vector<void*> users = recorded_[block];
-  std::erase(users, stream);  // its order is that of the free
-  if (IsFreedOutside(captures_, *block, stream)) users.push_back(stream);
+  if (stream.has_value()) {
+    std::erase(users, *stream);  // its order is that of the free
+    if (IsFreedOutside(captures_, *block, *stream)) users.push_back(*stream);
+  }
+  const bool in_its_capture = IsInItsCapture(captures_, *block);
   absl::Status held;
-  if (users.empty()) {
-    arena_.Free(block, stream);
-  } else if (!captures_.Any()) {
+  if (!users.empty() && !captures_.Any()) {
     held = ledger_.Hold(block, stream, std::move(users));
     ledger_.Poll();
+  } else if (!users.empty() || (in_its_capture && !stream.has_value())) {
+    if (in_its_capture) EraseThoseOfGraph(captures_, *block, &users);
+    ledger_.HoldDeferred(block, stream, std::move(users), in_its_capture);
+  } else if (stream.has_value()) {
+    arena_.Free(block, *stream);
   } else {
-    FreeAmidCaptures(block, stream, std::move(users));
+    arena_.FreeForAnyone(block);
   }
   recorded_.erase(block);
   news_.Tell(arena_.sums().empty_bytes);
   return held;
-}
-
-// In the capture that made the block, its uses by streams of the capture are
-// the graph's, which the order of the launches is for. Once that capture has
-// ended, a stream may have used it in work of its own as well.
-void HeapCore::FreeAmidCaptures(Block* block, void* stream,
-                                std::vector<void*> users) {
-  const bool in_its_capture =
-      block->capture != 0 &&
-      captures_.Of(block->share->stream).number == block->capture;
-  if (in_its_capture) {
-    std::erase_if(users, [&](void* user) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-      return captures_.Of(user).pool == block->chunk->pool;
-    });
-  }
-  ledger_.HoldDeferred(block, stream, std::move(users), in_its_capture);
 }
 
 absl::Status HeapCore::RecordStream(void* address, void* stream) {

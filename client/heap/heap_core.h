@@ -55,6 +55,7 @@ class HeapCore {
   [[nodiscard]] absl::StatusOr<void*> Allocate(uint64_t bytes, void* stream);
   // None: the stream of its allocation.
   [[nodiscard]] absl::Status Free(void* address, std::optional<void*> stream);
+  [[nodiscard]] absl::Status FreeDone(void* address);
   [[nodiscard]] absl::Status RecordStream(void* address, void* stream);
   [[nodiscard]] absl::Status DetachStream(void* stream);
   [[nodiscard]] absl::Status Prepare(uint64_t bytes);
@@ -78,9 +79,8 @@ class HeapCore {
 
   void* Take(uint64_t bytes, void* stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void CapturesEnded() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  absl::Status FreeWithUsers(Block* block, void* stream)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void FreeAmidCaptures(Block* block, void* stream, std::vector<void*> users)
+  // No stream: for anyone.
+  absl::Status FreeWithUsers(Block* block, std::optional<void*> stream)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // Beyond what is free at once: heap_growth.cc.

@@ -59,6 +59,7 @@ struct HeapStatistics {
 };
 
 class GraphPool;
+class RmmResource;
 
 // An allocator of one device's memory for one process, over leases: allocating
 // and freeing is local and takes a fraction of a microsecond; the broker is
@@ -134,6 +135,11 @@ class Heap {
 
  private:
   friend class GraphPool;
+  friend class RmmResource;
+  // As Free, where all work on the block is known to have ended, but for that of
+  // streams that were recorded: any stream may have it then.
+  [[nodiscard]] absl::Status FreeDone(void* address);
+
   struct Impl;
   explicit Heap(std::unique_ptr<Impl> impl);
 

@@ -50,14 +50,14 @@ class RmmResource {
 
   // An address that is not the heap's is left alone. The stream of each thread,
   // which the heap refuses, is waited for. Then nothing uses the block any more,
-  // and it is freed in the order of the legacy stream: the one that it was
-  // allocated for may be gone. After an error the block is kept.
+  // and any stream may have it: the one that it was allocated for may be gone.
+  // After an error the block is kept.
   void deallocate(cuda::stream_ref stream, void* address, std::size_t /*bytes*/,
                   std::size_t /*alignment*/ = kAlignment) noexcept {
     if (!IsPerThread(stream)) {
       heap_->Free(address, stream.get()).IgnoreError();
     } else if (cudaStreamSynchronize(stream.get()) == cudaSuccess) {
-      heap_->Free(address, nullptr).IgnoreError();
+      heap_->FreeDone(address).IgnoreError();
     }
   }
 
