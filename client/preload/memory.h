@@ -29,7 +29,8 @@ namespace gmb::preload {
 // The program's device memory, served from leases: its calls, and the parts that
 // serve them. One in a process, which lives as long as it does. Thread-safe; no
 // part holds a lock while it waits for the driver or the broker, but for one of
-// LeaseExports that only those who share take.
+// LeaseExports that only those who share take, and one of Sweeper for those who give
+// back what pools have too much of.
 class Memory {
  public:
   // From this size on an allocation is a lease of its own.

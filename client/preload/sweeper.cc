@@ -75,6 +75,7 @@ void Sweeper::GiveAllBack() {
 // No work is left on it, so that it may serve any allocation for a moment.
 void Sweeper::GiveSurplusBack() {
   if (Exiting()) return;
+  const base::MutexLock alone(&giving_surplus_);
   const SynchronizingTurn turn(&parts_.captures);
   if (!turn.granted()) return;
   const std::optional<FreedBlocks::Taken> taken = parts_.freed.TakeSurplus(
@@ -89,6 +90,7 @@ void Sweeper::GiveSurplusBack() {
 
 void Sweeper::Trim(CUmemoryPool pool, uint64_t bytes_to_keep) {
   if (Exiting()) return;
+  const base::MutexLock alone(&giving_surplus_);
   const SynchronizingTurn turn(&parts_.captures);
   if (!turn.granted()) return;
   const std::optional<FreedBlocks::Taken> taken = parts_.freed.TakeSurplus(

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "base/mutex.h"
 #include "client/preload/allocations.h"
 #include "client/preload/captures.h"
 #include "client/preload/contexts.h"
@@ -42,10 +43,10 @@ class Sweeper {
   // for other threads that give back, for at most 2 s.
   bool ReleaseKept();
   // Gives back what pools hold above their thresholds, as far as the driver would
-  // have given it back when the program synchronised last. Waits for nothing.
+  // have given it back when the program synchronised last. Waits for no work.
   void GiveSurplusBack();
   // Gives back what is done of that which the program freed of the pool, down to
-  // so many bytes; with none all else that is kept, too. Waits for nothing: a
+  // so many bytes; with none all else that is kept, too. Waits for no work: a
   // kernel may wait for this thread.
   void Trim(CUmemoryPool pool, uint64_t bytes_to_keep);
 
@@ -58,6 +59,10 @@ class Sweeper {
   [[nodiscard]] bool Await(FreedBlocks::Taken* taken);
 
   const Parts parts_;
+  // Blocks that one thread has in hand count as their pools' until they have gone
+  // back: a second thread would find the same surplus again. Taken before a turn,
+  // which is not waited for with it.
+  base::Mutex giving_surplus_;
 };
 
 }  // namespace gmb::preload
