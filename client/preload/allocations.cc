@@ -146,9 +146,19 @@ PoolBytes Allocations::AboveThresholds() {
   return pools_.AboveThresholds();
 }
 
-void Allocations::PoolDestroyed(CUmemoryPool pool) {
+PoolName Allocations::ForgetPool(CUmemoryPool pool) {
   const MutexLock lock(&mu_);
-  pools_.Destroyed(pool);
+  return pools_.Forget(pool);
+}
+
+void Allocations::PoolDestroyed(CUmemoryPool pool, PoolName name,
+                                bool destroyed) {
+  const MutexLock lock(&mu_);
+  if (destroyed) {
+    pools_.Destroyed(name);
+  } else {
+    pools_.NotDestroyed(pool, name);
+  }
 }
 
 PoolBytes Allocations::Above(CUmemoryPool pool, uint64_t kept) {

@@ -82,7 +82,9 @@ class Allocations {
   // As PoolUsage has it.
   [[nodiscard]] PoolBytes AboveThresholds();
   [[nodiscard]] PoolBytes Above(CUmemoryPool pool, uint64_t kept);
-  void PoolDestroyed(CUmemoryPool pool);
+  // Before the driver is to destroy it, and after: whether it has.
+  [[nodiscard]] PoolName ForgetPool(CUmemoryPool pool);
+  void PoolDestroyed(CUmemoryPool pool, PoolName name, bool destroyed);
 
   // Of a block that the program has; nothing when it has it no more.
   [[nodiscard]] std::optional<LeaseRange> LeaseOf(const Block& block);

@@ -32,16 +32,26 @@ CUmemoryPool PoolUsage::HandleOf(PoolName name) const {
   return nullptr;
 }
 
+PoolName PoolUsage::Forget(CUmemoryPool pool) {
+  const auto known = names_.find(pool);
+  if (known == names_.end()) return kNoPool;
+  const PoolName name = known->second;
+  names_.erase(known);
+  return name;
+}
+
 // The driver's pool stays until its last block is freed.
-void PoolUsage::Destroyed(CUmemoryPool pool) {
-  const auto name = names_.find(pool);
-  if (name == names_.end()) return;
-  if (Counts* const counts = Find(name->second)) {
-    counts->destroyed = true;
-    counts->threshold = 0;
-    if (counts->reserved() == 0) counts_.erase(name->second);
-  }
-  names_.erase(name);
+void PoolUsage::Destroyed(PoolName name) {
+  Counts* const counts = Find(name);
+  if (counts == nullptr) return;
+  counts->destroyed = true;
+  counts->threshold = 0;
+  if (counts->reserved() == 0) counts_.erase(name);
+}
+
+void PoolUsage::NotDestroyed(CUmemoryPool pool, PoolName name) {
+  if (name == kNoPool) return;
+  if (!names_.try_emplace(pool, name).second) Destroyed(name);
 }
 
 void PoolUsage::SetThreshold(CUmemoryPool pool, uint64_t bytes) {
@@ -51,8 +61,8 @@ void PoolUsage::SetThreshold(CUmemoryPool pool, uint64_t bytes) {
 PoolBytes PoolUsage::AboveThresholds() const {
   PoolBytes above = {{kNoPool, std::numeric_limits<uint64_t>::max()}};
   for (const auto& [name, counts] : counts_) {
-    if (counts.reserved() > counts.threshold)
-      above[name] = counts.reserved() - counts.threshold;
+    if (counts.held() > counts.threshold)
+      above[name] = counts.held() - counts.threshold;
   }
   return above;
 }
@@ -86,9 +96,11 @@ void PoolUsage::GaveBack(const Block& block) {
 }
 
 PoolBytes PoolUsage::Above(CUmemoryPool pool, uint64_t kept) const {
-  const uint64_t reserved = Of(pool).reserved;
-  if (reserved <= kept) return {};
-  return {{names_.at(pool), reserved - kept}};
+  const auto name = names_.find(pool);
+  if (name == names_.end()) return {};
+  const auto found = counts_.find(name->second);
+  if (found == counts_.end() || found->second.held() <= kept) return {};
+  return {{name->second, found->second.held() - kept}};
 }
 
 PoolUsage::Bytes PoolUsage::Of(CUmemoryPool pool) const {

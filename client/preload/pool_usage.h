@@ -26,7 +26,12 @@ class PoolUsage {
 
   // The pool's name in blocks: its handle may be another pool's later.
   [[nodiscard]] PoolName NameOf(CUmemoryPool pool);
-  void Destroyed(CUmemoryPool pool);
+  // Before the driver is to destroy a pool; its name, or kNoPool. Then one of these
+  // two: it has, or it has refused. A pool that it refused has its name again, but
+  // where its handle was given another one meanwhile.
+  [[nodiscard]] PoolName Forget(CUmemoryPool pool);
+  void Destroyed(PoolName name);
+  void NotDestroyed(CUmemoryPool pool, PoolName name);
   // Null for one that is destroyed, and for none.
   [[nodiscard]] CUmemoryPool HandleOf(PoolName name) const;
 
@@ -42,6 +47,7 @@ class PoolUsage {
   void SetThreshold(CUmemoryPool pool, uint64_t bytes);
   // The bytes of each pool above its threshold, and no bound for what is of none:
   // so much of what is freed the driver would give back at a synchronisation.
+  // Small blocks count as they are, like what is taken of them to give back.
   [[nodiscard]] PoolBytes AboveThresholds() const;
   // Of this pool, those above so much.
   [[nodiscard]] PoolBytes Above(CUmemoryPool pool, uint64_t kept) const;
@@ -59,7 +65,8 @@ class PoolUsage {
     uint64_t threshold = 0;  // as the driver's pools have it at first
     bool destroyed = false;
 
-    [[nodiscard]] uint64_t reserved() const;
+    [[nodiscard]] uint64_t held() const { return held_large + held_small; }
+    [[nodiscard]] uint64_t reserved() const;  // as the program reads it
     void Mark();
   };
 

@@ -13,9 +13,18 @@ void Pools::Created(CUmemoryPool pool, const CUmemPoolProps& properties) {
   served_[pool] = properties.location.id;
 }
 
-void Pools::Destroyed(CUmemoryPool pool) {
+std::optional<CUdevice> Pools::Forget(CUmemoryPool pool) {
   const base::MutexLock lock(&mu_);
-  served_.erase(pool);
+  const auto known = served_.find(pool);
+  if (known == served_.end()) return std::nullopt;
+  const CUdevice device = known->second;
+  served_.erase(known);
+  return device;
+}
+
+void Pools::NotDestroyed(CUmemoryPool pool, CUdevice device) {
+  const base::MutexLock lock(&mu_);
+  served_.try_emplace(pool, device);
 }
 
 std::optional<CUdevice> Pools::DeviceOf(const Driver& driver,

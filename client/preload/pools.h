@@ -17,7 +17,10 @@ namespace gmb::preload {
 class Pools {
  public:
   void Created(CUmemoryPool pool, const CUmemPoolProps& properties);
-  void Destroyed(CUmemoryPool pool);
+  // Before the driver is to destroy it: the device, if it is served. After a
+  // refusal, that again.
+  [[nodiscard]] std::optional<CUdevice> Forget(CUmemoryPool pool);
+  void NotDestroyed(CUmemoryPool pool, CUdevice device);
   // The device of a pool that is served.
   [[nodiscard]] std::optional<CUdevice> DeviceOf(const Driver& driver,
                                                  CUmemoryPool pool);

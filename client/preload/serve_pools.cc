@@ -1,11 +1,15 @@
 // `gmb run`: the memory pools that allocations come from, and what a program
 // reads about them.
+#include <optional>
+
 #include "client/preload/exported.h"
 #include "client/preload/serve.h"
 
+using gmb::preload::Allocations;
 using gmb::preload::Answer;
 using gmb::preload::AnswerCall;
 using gmb::preload::Driver;
+using gmb::preload::PoolName;
 using gmb::preload::PoolUsage;
 using gmb::preload::TheMemory;
 using gmb::preload::ThePools;
@@ -49,13 +53,22 @@ GMB_SERVED CUresult cuMemPoolCreate(CUmemoryPool* pool,
                     });
 }
 
+// Forgotten before the call: the handle may be another pool's before it is over.
+// The driver refuses to destroy a device's default pool, say.
 GMB_SERVED CUresult cuMemPoolDestroy(CUmemoryPool pool) {
-  return AnswerCall([](const Driver&) -> Answer { return std::nullopt; },
-                    [&](const Driver& driver) {
-                      ThePools().Destroyed(pool);
-                      TheMemory(driver).allocations().PoolDestroyed(pool);
-                      return GMB_REAL_CALL(driver, cuMemPoolDestroy, pool);
-                    });
+  return AnswerCall(
+      [](const Driver&) -> Answer { return std::nullopt; },
+      [&](const Driver& driver) {
+        Allocations& allocations = TheMemory(driver).allocations();
+        const std::optional<CUdevice> device = ThePools().Forget(pool);
+        const PoolName name = allocations.ForgetPool(pool);
+        const CUresult result = GMB_REAL_CALL(driver, cuMemPoolDestroy, pool);
+        const bool destroyed = result == CUDA_SUCCESS;
+        if (!destroyed && device.has_value())
+          ThePools().NotDestroyed(pool, *device);
+        allocations.PoolDestroyed(pool, name, destroyed);
+        return result;
+      });
 }
 
 // A program calls this to give memory back; here that is the memory that was

@@ -22,6 +22,7 @@ class PoolUsageTest : public testing::Test {
             .lease = LeaseRange{.bytes = held},
             .pool = usage.NameOf(Pool(pool))};
   }
+  void Destroy(intptr_t pool) { usage.Destroyed(usage.Forget(Pool(pool))); }
   void Expect(uint64_t used, uint64_t reserved, intptr_t pool = 1) {
     const PoolUsage::Bytes bytes = usage.Of(Pool(pool));
     EXPECT_EQ(bytes.used, used);
@@ -34,7 +35,9 @@ class PoolUsageTest : public testing::Test {
 TEST_F(PoolUsageTest, APoolThatNothingWasTakenFromHasNothing) {
   Expect(0, 0);
   usage.ResetUsedHigh(Pool(1));
-  usage.Destroyed(Pool(1));
+  EXPECT_EQ(usage.Forget(Pool(1)), kNoPool);
+  usage.NotDestroyed(Pool(1), kNoPool);
+  Destroy(1);
   Expect(0, 0);
 }
 
@@ -90,8 +93,22 @@ TEST_F(PoolUsageTest, WhatIsAboveTheThresholdMayGoBack) {
   EXPECT_EQ(above().at(pool), 3 * kMiB);
   usage.SetThreshold(Pool(1), 4 * kMiB);
   EXPECT_FALSE(above().contains(pool));
-  usage.Destroyed(Pool(1));
+  Destroy(1);
   EXPECT_EQ(above().at(pool), 4 * kMiB) << "nothing holds on to it";
+}
+
+// As they are, though a chunk is reserved for them: they alone can go back.
+TEST_F(PoolUsageTest, SmallBlocksAreAboveTheThresholdByTheirOwnBytes) {
+  const Block block = Small(kMiB / 2);
+  usage.Took(block);
+  usage.SetThreshold(Pool(1), kMiB);
+  EXPECT_FALSE(usage.AboveThresholds().contains(block.pool));
+  usage.SetThreshold(Pool(1), kMiB / 2 - 1);
+  EXPECT_EQ(usage.AboveThresholds().at(block.pool), 1U);
+  EXPECT_TRUE(usage.Above(Pool(1), kMiB).empty());
+  EXPECT_TRUE(usage.Above(Pool(1), kMiB / 2).empty());
+  EXPECT_EQ(usage.Above(Pool(1), 0).at(block.pool), kMiB / 2);
+  EXPECT_TRUE(usage.Above(Pool(2), 0).empty());
 }
 
 // Also before anything is taken from it, as programs do.
@@ -114,12 +131,40 @@ TEST_F(PoolUsageTest, BlocksOfNoPoolAndOfOtherPoolsAreNotCounted) {
 TEST_F(PoolUsageTest, APoolOfTheSameHandleIsAnother) {
   const Block old = Small(512);
   usage.Took(old);
-  usage.Destroyed(Pool(1));
+  Destroy(1);
   Expect(0, 0);
   usage.Took(Small(1024));
   usage.Freed(old);
   usage.GaveBack(old);
   Expect(1024, 2 * kMiB);
+}
+
+TEST_F(PoolUsageTest, APoolThatTheDriverDidNotDestroyIsAsBefore) {
+  const Block block = Small(512);
+  usage.SetThreshold(Pool(1), kMiB);
+  usage.Took(block);
+  usage.Freed(block);
+  EXPECT_EQ(usage.Forget(Pool(1)), block.pool);
+  EXPECT_EQ(usage.HandleOf(block.pool), nullptr);
+  Expect(0, 0);
+  usage.NotDestroyed(Pool(1), block.pool);
+  EXPECT_EQ(usage.HandleOf(block.pool), Pool(1));
+  Expect(0, 2 * kMiB);
+  EXPECT_EQ(usage.Of(Pool(1)).used_high, 512U);
+  EXPECT_FALSE(usage.AboveThresholds().contains(block.pool));
+}
+
+TEST_F(PoolUsageTest, AHandleThatHasAnotherNameMeanwhileKeepsThat) {
+  const Block old = Small(512);
+  usage.SetThreshold(Pool(1), kMiB);
+  usage.Took(old);
+  EXPECT_EQ(usage.Forget(Pool(1)), old.pool);
+  usage.Took(Small(1024));
+  usage.NotDestroyed(Pool(1), old.pool);
+  EXPECT_EQ(usage.HandleOf(old.pool), nullptr);
+  Expect(1024, 2 * kMiB);
+  EXPECT_EQ(usage.AboveThresholds().at(old.pool), 512U)
+      << "nothing holds on to it";
 }
 
 }  // namespace

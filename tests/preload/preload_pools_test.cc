@@ -69,6 +69,32 @@ TEST_F(PreloadPoolsTest, ATrimLeavesSoMuch) {
                   "end"));
 }
 
+// A chunk of 2 MiB that is half a MiB full: to give that back would leave nothing.
+TEST_F(PreloadPoolsTest, ATrimLeavesAtLeastSoMuchOfSmallBlocks) {
+  const std::string held = Bytes("default", 0, kChunk, kMiB / 2, kChunk);
+  EXPECT_THAT(
+      Run({.steps = {absl::StrCat("alloc-async x ", kMiB / 2, " 1"),
+                     "free-async x 1", absl::StrCat("trim default ", kMiB),
+                     "pool default",
+                     absl::StrCat("trim default ", kMiB / 2 - 1),
+                     "pool default"}}),
+      ElementsAre("alloc-async x 0", "free-async x 0", "trim default 0", held,
+                  "trim default 0", held, "end"));
+}
+
+TEST_F(PreloadPoolsTest, ADefaultPoolThatIsNotDestroyedIsAsBefore) {
+  EXPECT_THAT(
+      Run({.steps = {absl::StrCat("threshold default ", 64 * kMiB),
+                     "alloc-async x 1024 1", "destroy-pool default",
+                     "pool default", "of x", "free-async x 1", "synchronize 1",
+                     "pool default"}}),
+      ElementsAre(absl::StrCat("threshold default 0 ", 64 * kMiB),
+                  "alloc-async x 0", "destroy-pool default 1",
+                  Bytes("default", 1024, kChunk, 1024, kChunk),
+                  "of x 0 none default 0", "free-async x 0", "synchronize 1 0",
+                  Bytes("default", 0, kChunk, 1024, kChunk), "end"));
+}
+
 // A kernel may wait for what this thread does next.
 TEST_F(PreloadPoolsTest, ATrimWaitsForNoWork) {
   EXPECT_THAT(

@@ -201,7 +201,9 @@ CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps*) {
   *pool = reinterpret_cast<CUmemoryPool>(TheGpu().next_handle++);
   return CUDA_SUCCESS;
 }
-CUresult cuMemPoolDestroy(CUmemoryPool) { return CUDA_SUCCESS; }
+CUresult cuMemPoolDestroy(CUmemoryPool pool) {
+  return pool == DefaultPool() ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
 CUresult cuMemPoolTrimTo(CUmemoryPool, size_t) { return CUDA_SUCCESS; }
 CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* pool, CUdevice) {
   *pool = DefaultPool();
