@@ -125,6 +125,12 @@ void* Ours(const char* name) {
   return gated == nullptr ? nullptr : gated->function;
 }
 
+// A program that has the driver's own in its place does nothing past the gate.
+bool IsOnlyCounted(const char* name) {
+  const auto* const served = gmb::preload::FindBySymbol(name);
+  return served != nullptr && served->only_counted;
+}
+
 struct Lookup {
   void* library;
   const char* name;
@@ -218,7 +224,8 @@ void* gmb_preload_replacement(void* library, const char* name,
   // A function that is not there is not there with us either. RTLD_NEXT means
   // the driver's for a library behind this one.
   if (library == RTLD_NEXT) {
-    if (IsBehindUs(caller) && OfDriver(name) != nullptr) {
+    if (!IsOnlyCounted(name) && IsBehindUs(caller) &&
+        OfDriver(name) != nullptr) {
       gmb::preload::ProgramGate::NeverPark(
           "it looked a function up past the library of `gmb run`");
     }

@@ -18,6 +18,8 @@ namespace {
 
 #define GMB_ENTRY(symbol) \
   EntryPoint { #symbol, reinterpret_cast < void*>(&::symbol) }
+#define GMB_COUNTED_ENTRY(symbol) \
+  EntryPoint { #symbol, reinterpret_cast < void*>(&::symbol), true }
 
 const auto& Table() {
   static const std::array kTable = {
@@ -74,16 +76,17 @@ const auto& Table() {
       GMB_ENTRY(cuStreamBeginCaptureToGraph_ptsz),
       GMB_ENTRY(cuStreamEndCapture),
       GMB_ENTRY(cuStreamEndCapture_ptsz),
-      GMB_ENTRY(cuStreamSynchronize),
-      GMB_ENTRY(cuStreamSynchronize_ptsz),
-      GMB_ENTRY(cuEventSynchronize),
-      GMB_ENTRY(cuCtxSynchronize),
-      GMB_ENTRY(cuCtxSynchronize_v2),
+      GMB_COUNTED_ENTRY(cuStreamSynchronize),
+      GMB_COUNTED_ENTRY(cuStreamSynchronize_ptsz),
+      GMB_COUNTED_ENTRY(cuEventSynchronize),
+      GMB_COUNTED_ENTRY(cuCtxSynchronize),
+      GMB_COUNTED_ENTRY(cuCtxSynchronize_v2),
   };
   return kTable;
 }
 
 #undef GMB_ENTRY
+#undef GMB_COUNTED_ENTRY
 
 constexpr size_t kServedCount =
     std::tuple_size_v<std::decay_t<decltype(Table())>>;

@@ -7,6 +7,8 @@ namespace gmb::preload {
 struct EntryPoint {
   const char* symbol;  // as libcuda.so.1 exports it: "cuMemAlloc_v2"
   void* function;      // ours
+  // A wait, which ours only counts: nothing is missed where the driver's is called.
+  bool only_counted = false;
 };
 
 // `library` is the driver's. Before a program can find a function of ours.

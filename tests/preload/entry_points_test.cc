@@ -33,6 +33,20 @@ TEST(EntryPointsTest, EachFormOfAFunctionHasOneOfItsOwn) {
   EXPECT_EQ(functions.size(), names) << "two names share a function";
 }
 
+// A program that has the driver's own of these does nothing past the gate.
+TEST(EntryPointsTest, OnlyWaitsAreOnlyCounted) {
+  for (const char* const wait :
+       {"cuStreamSynchronize", "cuStreamSynchronize_ptsz", "cuEventSynchronize",
+        "cuCtxSynchronize", "cuCtxSynchronize_v2"}) {
+    EXPECT_TRUE(FindBySymbol(wait)->only_counted) << wait;
+  }
+  for (const char* const other :
+       {"cuGetProcAddress_v2", "cuMemAlloc_v2", "cuMemFreeAsync",
+        "cuMemPoolTrimTo", "cuStreamBeginCapture_v2", "cuStreamDestroy_v2"}) {
+    EXPECT_FALSE(FindBySymbol(other)->only_counted) << other;
+  }
+}
+
 TEST(EntryPointsTest, WhatIsNotServedIsNotFound) {
   for (const char* const name :
        {"cuMemAllocManaged", "cuMemAddressReserve", "cuArrayCreate", "cuInit",

@@ -157,6 +157,14 @@ TEST_F(PreloadLooksUpTest, OneThatTakesWhatComesNextIsNeverParked) {
   End(program.get());
 }
 
+// The driver's own waits touch no memory.
+TEST_F(PreloadLooksUpTest, OneThatTakesTheWaitsThatComeNextIsLent) {
+  const auto program = Open("open " WRAPS_WAITS);
+  AwaitGate("a", v1::SessionInfo::GATE_PARKED);
+  TakeTheDeviceForAWhile("other-ends");
+  End(program.get());
+}
+
 TEST_F(PreloadLooksUpTest, OneThatIsOpenedAsUsualIsLent) {
   const auto program = Open("open " LOOKS_UP_PAST_US);
   AwaitGate("a", v1::SessionInfo::GATE_PARKED);
