@@ -17,15 +17,32 @@ namespace gmb::cli {
 
 namespace {
 
+std::filesystem::path Resolve(const std::string& socket_dir) {
+  const std::filesystem::path dir = internal::ResolveSocketDir(socket_dir);
+  return dir.has_filename() ? dir : dir.parent_path();  // "a/" is a
+}
+
+bool HasSocket(const std::filesystem::path& dir) {
+  std::error_code error;
+  return std::filesystem::is_socket(dir / "handle.sock", error);
+}
+
+// A broker that stops in order takes its sockets along, and leaves these.
+bool IsOfABroker(const std::filesystem::path& dir) {
+  std::error_code error;
+  return std::filesystem::is_directory(dir / "admin", error) &&
+         std::filesystem::is_directory(dir / "tenants", error);
+}
+
 // The broker's own directory. `gmb run` leaves that of its tenant, DIR/tenants/NAME,
 // in the environment; from there it is DIR, which need not be there, or mounted.
 std::filesystem::path RootOf(const std::string& socket_dir) {
-  std::filesystem::path dir = internal::ResolveSocketDir(socket_dir);
-  if (!dir.has_filename()) dir = dir.parent_path();  // "a/" is a
-  return dir.parent_path().filename() == "tenants" &&
-                 internal::IsTenantDirectory(dir)
-             ? dir.parent_path().parent_path()
-             : dir;
+  const std::filesystem::path dir = Resolve(socket_dir);
+  const std::filesystem::path root = dir.parent_path().parent_path();
+  if (dir.parent_path().filename() != "tenants") return dir;
+  const bool has_stopped =
+      !HasSocket(dir) && !IsOfABroker(dir) && IsOfABroker(root);
+  return has_stopped || internal::IsTenantDirectory(dir) ? root : dir;
 }
 
 // Where the tenant's directory is, or would be.
@@ -38,9 +55,15 @@ std::filesystem::path DirectoryOf(const std::string& socket_dir,
 
 std::string SharedSocketDir(const std::string& socket_dir) {
   const std::filesystem::path root = RootOf(socket_dir);
-  std::error_code error;
-  return std::filesystem::is_socket(root / "handle.sock", error) ? root.string()
-                                                                 : socket_dir;
+  const bool has_stopped = !HasSocket(Resolve(socket_dir)) && IsOfABroker(root);
+  return has_stopped || HasSocket(root) ? root.string() : socket_dir;
+}
+
+std::string TenantOfDirectory(const std::string& socket_dir) {
+  const std::filesystem::path dir = Resolve(socket_dir);
+  return dir.parent_path().filename() == "tenants" && !IsOfABroker(dir)
+             ? dir.filename().string()
+             : "";
 }
 
 std::string TenantSocketDir(const std::string& socket_dir,
@@ -75,7 +98,8 @@ absl::StatusOr<std::unique_ptr<Client>> ConnectAsTenant(
       return proto::MakeError(v1::NO_SUCH_TENANT, there.message());
   }
   if (!client.ok()) {
-    return NoBroker(client.status(), internal::ResolveSocketDir(socket_dir));
+    return NoBroker(client.status(),
+                    internal::ResolveSocketDir(SharedSocketDir(socket_dir)));
   }
   if (!tenant.empty() && (*client)->tenant() != tenant) {
     return absl::FailedPreconditionError(

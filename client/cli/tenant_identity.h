@@ -10,8 +10,12 @@
 namespace gmb::cli {
 
 // The directory of the shared sockets, where a token and a uid have a say: DIR,
-// also for DIR/tenants/NAME, unless that alone can be reached.
+// also for DIR/tenants/NAME, unless that alone can be reached. The same while the
+// broker is stopped.
 [[nodiscard]] std::string SharedSocketDir(const std::string& socket_dir);
+
+// The tenant whose own directory it is, where neither has a say; "" if it is none's.
+[[nodiscard]] std::string TenantOfDirectory(const std::string& socket_dir);
 
 // The socket directory of a tenant: DIR/tenants/NAME where there is one that
 // this user may enter, otherwise the shared one. Where DIR is a tenant's own, the

@@ -38,6 +38,31 @@ TEST_F(TenantSocketDirTest, OneThatThisUserMayNotEnterIsNot) {
   EXPECT_EQ(Chosen("a"), root()) << "the uid may tell the tenant there";
 }
 
+// It has left its directories, without sockets.
+TEST_F(TenantSocketDirTest, ABrokerThatHasStoppedIsFoundFromATenantsDirectory) {
+  EXPECT_EQ(SharedSocketDir(own()), own()) << "it may be mounted alone";
+  EXPECT_EQ(TenantOfDirectory(own()), "a");
+  ASSERT_EQ(mkdir((root() + "/admin").c_str(), 0700), 0);
+  ASSERT_EQ(mkdir((root() + "/tenants/b").c_str(), 0755), 0);
+  EXPECT_EQ(SharedSocketDir(own()), root());
+  EXPECT_EQ(SharedSocketDir(own() + "/"), root());
+  EXPECT_EQ(SharedSocketDir(root()), root());
+  EXPECT_EQ(TenantSocketDir(own(), "a"), own());
+  EXPECT_EQ(TenantSocketDir(own(), "b"), root() + "/tenants/b");
+  EXPECT_EQ(TenantSocketDir(own(), "nobody"), root());
+  EXPECT_EQ(TenantSocketDir(own(), ""), own());
+  EXPECT_EQ(TenantOfDirectory(root()), "");
+}
+
+// Its operator has named it so.
+TEST_F(TenantSocketDirTest, ABrokersDirectoryMayLookLikeATenants) {
+  ASSERT_EQ(mkdir((root() + "/admin").c_str(), 0700), 0);
+  ASSERT_EQ(mkdir((own() + "/admin").c_str(), 0700), 0);
+  ASSERT_EQ(mkdir((own() + "/tenants").c_str(), 0755), 0);
+  EXPECT_EQ(SharedSocketDir(own()), own());
+  EXPECT_EQ(TenantOfDirectory(own()), "");
+}
+
 TEST_F(TenantSocketDirTest, NeitherIsWhatIsNoDirectory) {
   std::ofstream(root() + "/tenants/file") << "x";
   ASSERT_EQ(chmod((root() + "/tenants/file").c_str(), 0755), 0);

@@ -13,6 +13,7 @@ namespace gmb::component {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class RunIdentityTest : public ComponentTest {
  protected:
@@ -28,10 +29,11 @@ class RunIdentityTest : public ComponentTest {
   }
   std::string TokenFile() const { return Directory() + "/token"; }
   // As tenant a, and inside of that with `options`.
-  Said Inside(Words options) const {
-    Words words = {"run",     "--tenant",  "a",
-                   "--quiet", "--preload", PRELOAD_LIBRARY,
-                   "--",      GMB_PROGRAM, "run"};
+  Said Inside(Words options, const Words& outside = {}) const {
+    Words words = {"run", "--tenant", "a", "--quiet"};
+    words.insert(words.end(), outside.begin(), outside.end());
+    words.insert(words.end(),
+                 {"--preload", PRELOAD_LIBRARY, "--", GMB_PROGRAM, "run"});
     options.insert(options.end(), {"--preload", PRELOAD_LIBRARY, "--", "env"});
     words.insert(words.end(), options.begin(), options.end());
     return Gmb(words);
@@ -56,6 +58,39 @@ TEST_F(RunIdentityTest, ATokenSaysWhoTheInnerOneIs) {
 TEST_F(RunIdentityTest, AUidSaysItWhereThereIsNoDirectoryToEnter) {
   std::filesystem::remove_all(TenantDir("by-uid"));
   ExpectShared(Inside({"--tenant", "by-uid"}), "by-uid");
+}
+
+// For who the inner one is once the broker is back.
+TEST_F(RunIdentityTest, ABrokerThatHasStoppedDoesNotMakeItTheOuterTenant) {
+  StopBroker();
+  const Words native = {"--fallback", "native"};
+  const auto inside = [&](Words options) {
+    options.insert(options.end(), native.begin(), native.end());
+    const Said said = Inside(options, native);
+    EXPECT_EQ(said.exit_code, 0) << said.err;
+    EXPECT_THAT(said.err, HasSubstr("no broker answers in " + SocketDir()));
+    EXPECT_THAT(said.err, Not(HasSubstr("a token has no say")));
+    return said.out;
+  };
+  const std::string by_token = inside({"--tenant-token-file", TokenFile()});
+  EXPECT_THAT(by_token, HasSubstr("GMB_SOCKET_DIR=" + SocketDir() + "\n"));
+  EXPECT_THAT(by_token, HasSubstr("GMB_RUN_TOKEN_FILE=" + TokenFile()));
+  EXPECT_THAT(inside({"--tenant", "by-uid"}),
+              HasSubstr("GMB_SOCKET_DIR=" + TenantDir("by-uid") + "\n"));
+}
+
+TEST_F(RunIdentityTest, ATokenInADirectoryAloneIsWarnedOfWithoutABroker) {
+  StopBroker();
+  const std::string alone = Directory() + "/alone/tenants/a";
+  std::filesystem::create_directories(alone);
+  Program program(Directory(), "run",
+                  {GMB_PROGRAM, "--socket-dir", alone, "run", "--fallback",
+                   "native", "--preload", PRELOAD_LIBRARY,
+                   "--tenant-token-file", TokenFile(), "--", "env"});
+  EXPECT_EQ(program.AwaitExit(), 0) << program.Err();
+  EXPECT_THAT(program.Out(), HasSubstr("GMB_SOCKET_DIR=" + alone + "\n"));
+  EXPECT_THAT(program.Err(),
+              HasSubstr("only the socket directory of tenant a is here"));
 }
 
 TEST_F(RunIdentityTest, OneDirectoryAloneStaysWhereItIs) {

@@ -75,6 +75,22 @@ absl::Status CheckBroker(const Context& context, const RunOptions& options) {
   return absl::OkStatus();
 }
 
+// No broker has said who the program is, and the next one will not ask for its token.
+void WarnOfATokenInVain(const Context& context, const RunOptions& options) {
+  if (options.tenant_token_file.empty()) return;
+  const std::string tenant =
+      TenantOfDirectory(SharedSocketDir(context.socket_dir));
+  if (tenant.empty()) return;
+  ReportWarning(
+      absl::FailedPreconditionError(absl::StrCat(
+          "only the socket directory of tenant ", tenant,
+          " is here, and there a token has no say: name the broker's own "
+          "directory with --socket-dir")),
+      absl::StrCat("the program is a client of ", tenant,
+                   " once a broker answers"),
+      context);
+}
+
 // The environment of the program. The command's own is left alone: gRPC's
 // threads, which outlive the session, may read it.
 class Environment {
@@ -191,6 +207,7 @@ absl::StatusOr<ExitCode> LaunchProgram(Context& context,
   GMB_ASSIGN_OR_RETURN(const std::string preload, FindPreload(options.preload));
   if (!broker.ok()) {
     ReportWarning(broker, "going on with the driver's own memory", context);
+    WarnOfATokenInVain(context, options);
   }
   const Preloadable found = LookAt(options.program.front());
   if (found.kind == Preloadable::Kind::kBreaks) {
