@@ -49,6 +49,18 @@ bool FitsElsewhere(const Pools& pools, const Heads& heads, const Waiter& waiter,
       });
 }
 
+// Tells the queue which requests of several pools lack bytes in another one.
+void MarkLackingElsewhere(const Pools& pools, const Waiters& waiters,
+                          const Heads& heads, PoolId id, PoolState& pool) {
+  ClaimsByPool known;
+  for (const auto& [place, request] : pool.linked) {
+    const Waiter& waiter = waiters.Of(request);
+    pool.queue.SetLackingElsewhere(
+        waiter.asked.tenant, place,
+        !FitsElsewhere(pools, heads, waiter, id, known));
+  }
+}
+
 }  // namespace
 
 void Engine::State::Settle(PoolId id, PoolState& pool, Effects& effects) {
@@ -104,16 +116,6 @@ void Engine::State::Publish(PoolId id, PoolState& pool, Effects& effects) {
   }
 }
 
-void Engine::State::MarkLackingElsewhere(PoolId id, PoolState& pool) const {
-  ClaimsByPool known;
-  for (const auto& [place, request] : pool.linked) {
-    const Waiter& waiter = waiters.Of(request);
-    pool.queue.SetLackingElsewhere(
-        waiter.asked.tenant, place,
-        !FitsElsewhere(pools, heads(), waiter, id, known));
-  }
-}
-
 void Engine::State::BeginClaims(PoolId id, const PoolState& pool,
                                 uint64_t kept_bytes) {
   const Instant from = now + std::max(options.pass_window, Nanoseconds(1));
@@ -152,7 +154,7 @@ std::optional<RequestId> Engine::State::NextToBorrow(PoolId id,
 
 bool Engine::State::Serve(PoolId id, PoolState& pool, Effects& effects) {
   bool served = false;
-  MarkLackingElsewhere(id, pool);
+  MarkLackingElsewhere(pools, waiters, heads(), id, pool);
   while (pool.queue.waiting().requests > 0) {
     auto next = pool.queue.NextWithinGuarantee(pool.ledger.FreeBytes());
     if (!next) next = NextToBorrow(id, pool);
@@ -172,7 +174,8 @@ bool Engine::State::Serve(PoolId id, PoolState& pool, Effects& effects) {
     for (const Request::Part& part : request.parts) {
       Publish(part.pool, *pools.Find(part.pool), effects);
     }
-    if (request.parts.size() > 1) MarkLackingElsewhere(id, pool);
+    if (request.parts.size() > 1)
+      MarkLackingElsewhere(pools, waiters, heads(), id, pool);
   }
   return served;
 }

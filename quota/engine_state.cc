@@ -157,6 +157,19 @@ void Engine::State::On(const Cancel& event, Effects& effects) {
   SettleAll(std::move(touched), effects);
 }
 
+void Engine::State::On(const Softened& event, Effects& effects) {
+  if (!waiters.Contains(event.request)) return;
+  // A Restore is soft in all its pools; an Acquire has one.
+  if (!waiters.Of(event.request).asked.parts.front().ask.hard) return;
+  // Nobody is served while it stands in no queue.
+  Waiter waiter = Dequeue(event.request);
+  Request::Part& part = waiter.asked.parts.front();
+  part.ask.hard = false;
+  const PoolId pool = part.pool;
+  Enqueue(std::move(waiter));
+  Settle(pool, *pools.Find(pool), effects);
+}
+
 void Engine::State::On(const Released& event, Effects& effects) {
   EndLease(event.lease, effects);
 }

@@ -33,6 +33,7 @@ struct Engine::State {
   // Requests and leases (engine_state.cc).
   void On(const Acquire& event, Effects& effects);
   void On(const Cancel& event, Effects& effects);
+  void On(const Softened& event, Effects& effects);
   void On(const Released& event, Effects& effects);
   void On(const GrantFailed& event, Effects& effects);
   void On(const SessionClosed& event, Effects& effects);
@@ -81,8 +82,6 @@ struct Engine::State {
   std::vector<PoolId> TurnClaims();
   // Whether anybody was served.
   bool Serve(PoolId id, PoolState& pool, Effects& effects);
-  // Tells the queue which requests of several pools lack bytes in another one.
-  void MarkLackingElsewhere(PoolId id, PoolState& pool) const;
   // The next that may borrow.
   std::optional<RequestId> NextToBorrow(PoolId id, PoolState& pool);
 

@@ -152,6 +152,13 @@ struct Cancel {
   RequestId request{};
 };
 
+// The lease that a waiting Acquire asks for could be taken by force from now on:
+// it waits as one for soft bytes, with the place, the claim and the deadline that
+// it has. Ignored when it no longer waits, or is a soft one.
+struct Softened {
+  RequestId request{};
+};
+
 // The lease's bytes are free again. Ignored when there is no such lease.
 struct Released {
   LeaseId lease{};
@@ -172,7 +179,7 @@ using Event =
     std::variant<PoolSet, PoolDrain, MissingChanged, UnreturnedChanged,
                  TenantSet, TenantRemove, QuotaSet, SessionClosed, Acquire,
                  Cancel, Released, GrantFailed, Tick, HardChanged, Evicted,
-                 Restore, SessionPausing, Shared, BytesLeaving>;
+                 Restore, SessionPausing, Shared, BytesLeaving, Softened>;
 
 }  // namespace gmb::quota
 

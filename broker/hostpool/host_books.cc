@@ -32,6 +32,7 @@ HostBooks::Room* HostBooks::Find(quota::LeaseId lease) {
 
 void HostBooks::SetLimit(quota::TenantId tenant, uint64_t bytes) {
   TenantOf(tenant).limit_bytes = bytes;
+  ++gains_;
 }
 
 void HostBooks::ForgetTenant(quota::TenantId tenant) {
@@ -144,6 +145,7 @@ void HostBooks::Release(quota::LeaseId lease) {
   tenant.reserved_bytes -= room->bytes;
   total_.reserved_bytes -= room->bytes;
   leases_.erase(lease);
+  ++gains_;
 }
 
 }  // namespace gmb::broker

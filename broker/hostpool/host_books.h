@@ -103,6 +103,8 @@ class HostBooks {
     return CheckRoom(tenant, bytes).outcome == Outcome::kReserved;
   }
   [[nodiscard]] const Amounts& total() const { return total_; }
+  // Grows whenever there may be room that there was not before.
+  [[nodiscard]] uint64_t gains() const { return gains_; }
   [[nodiscard]] Amounts of(quota::TenantId tenant) const;
   [[nodiscard]] uint64_t limit_bytes(quota::TenantId tenant) const;
 
@@ -127,6 +129,7 @@ class HostBooks {
   absl::btree_map<quota::LeaseId, Room> leases_;  // grows without a pause
   absl::flat_hash_map<quota::TenantId, Tenant> tenants_;
   Amounts total_;
+  uint64_t gains_ = 0;
 };
 
 }  // namespace gmb::broker

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 #include <vector>
 
+#include "broker/machine/fact.h"
 #include "broker/machine/lease_users.h"
 
 namespace gmb::broker {
@@ -61,8 +63,11 @@ void DebtDesk::SoftenAll(quota::TenantId tenant_id, Turn& turn) {
   const auto add = [&](quota::LeaseId id) {
     if (state_.engine->Lease(id)->hard) hard.insert(id);
   };
-  for (const uint64_t session : state_.sessions->OfTenant(tenant_id)) {
-    for (const quota::LeaseId id : *state_.SessionAt(session).leases) add(id);
+  LendsAgain lend;
+  for (const uint64_t id : state_.sessions->OfTenant(tenant_id)) {
+    const Session& session = state_.SessionAt(id);
+    for (const quota::LeaseId lease : *session.leases) add(lease);
+    if (!session.talk->pending.empty()) lend.sessions.push_back(id);
   }
   for (const quota::LeaseId id : SharedOf(state_, tenant_id)) add(id);
   for (const quota::LeaseId id : hard) {
@@ -73,6 +78,7 @@ void DebtDesk::SoftenAll(quota::TenantId tenant_id, Turn& turn) {
       host_.Soften(lease, turn);
     }
   }
+  if (!lend.sessions.empty()) turn.Queue(std::move(lend));
 }
 
 }  // namespace gmb::broker

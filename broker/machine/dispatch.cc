@@ -59,11 +59,7 @@ void Machine::HandleRequest(Session* session, uint64_t id,
     case v1::ClientMessage::kGetQuota:
       return sessions_.ReportQuota(session, id, turn);
     case v1::ClientMessage::kSetGate:
-      // Once: it looks at all that they wait for.
-      for (Session* freed :
-           gatekeeper_.SetGate(session, id, message.set_gate(), turn))
-        requests_.SoftenWaiting(freed, turn);
-      return;
+      return gatekeeper_.SetGate(session, id, message.set_gate(), turn);
     case v1::ClientMessage::kRestore:
       return waker_.Restore(session, id, message.restore(), turn);
     case v1::ClientMessage::kSeal:

@@ -8,6 +8,15 @@
 namespace gmb::broker {
 namespace {
 
+// Requests that wait may have room in the host pool by now.
+quota::Instant RoomDue(const State& state) {
+  const RoomLook& look = *state.room_look;
+  const bool is_due =
+      look.under_way() || look.IsNews(state.host_books->gains());
+  return is_due && !state.pending->empty() ? look.not_before()
+                                           : quota::Instant::Max();
+}
+
 quota::Instant ReclaimDue(const State& state, quota::Instant now) {
   quota::Instant due = quota::Instant::Max();
   for (const auto& [id, pool] : *state.pools) {
@@ -40,6 +49,7 @@ quota::Instant Machine::NextDue(quota::Instant now) const {
   quota::Instant due =
       state_.engine->NextDeadline().value_or(quota::Instant::Max());
   due = std::min(due, ReclaimDue(state_, now));
+  due = std::min(due, RoomDue(state_));
   for (const auto& [id, pool] : *state_.pools) {
     if (pool->device->lost) continue;
     due = std::min(due, pool->device->next_audit);

@@ -41,6 +41,12 @@ struct LeaseLeft {
   quota::LeaseId lease;
 };
 
+// The memory of these sessions can be taken by force from now on: what they wait
+// for is judged anew.
+struct LendsAgain {
+  std::vector<uint64_t> sessions;
+};
+
 struct SessionEnded {
   // Its group, without it.
   std::vector<uint64_t> members;
@@ -71,8 +77,9 @@ struct NotMade {
   absl::Status given_up;  // why nobody is to get it any more; else OK
 };
 
-using Fact = std::variant<LeaseSettled, MoveFailed, RestorePutOff, LeaseLeft,
-                          SessionEnded, SlabsMade, CopiesOver, NotMade>;
+using Fact =
+    std::variant<LeaseSettled, MoveFailed, RestorePutOff, LeaseLeft, LendsAgain,
+                 SessionEnded, SlabsMade, CopiesOver, NotMade>;
 
 // One piece of a turn's work: an answer of the engine, or a fact.
 using Work = std::variant<quota::Effect, Fact>;

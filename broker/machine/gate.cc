@@ -1,6 +1,5 @@
 // Sessions' gates: what may be taken by force, and what may not.
 #include <algorithm>
-#include <functional>
 #include <utility>
 #include <vector>
 
@@ -23,25 +22,16 @@ uint64_t LeasesOf(const std::vector<Session*>& sessions) {
 
 }  // namespace
 
-std::vector<Session*> Gatekeeper::SetGate(Session* session, uint64_t client_id,
-                                          const v1::SetGate& message,
-                                          Turn& turn) {
+void Gatekeeper::SetGate(Session* session, uint64_t client_id,
+                         const v1::SetGate& message, Turn& turn) {
   gates_.SayNeverLends(session, message.never_lends());
-  const auto is_on = [this](const Session* member) {
-    return GroupIsOn(state_, *member);
-  };
-  std::vector<Session*> freed = MembersOf(state_, session);
-  const uint64_t before = LeasesOf(freed);
-  std::erase_if(freed, is_on);
+  const uint64_t before = LeasesOf(MembersOf(state_, session));
   const absl::Status done = message.on()
                                 ? TurnGateOn(session, message.group(), turn)
                                 : TurnGateOff(session, message.group(), turn);
   turn.Spend(*session->tenant,
              std::max(before, LeasesOf(MembersOf(state_, session))));
-  if (!done.ok()) {
-    sessions_.Refuse(session, client_id, done, turn);
-    return {};
-  }
+  if (!done.ok()) return sessions_.Refuse(session, client_id, done, turn);
   v1::BrokerMessage answer;
   answer.set_request_id(client_id);
   answer.mutable_gate_set()->set_group(*session->group);
@@ -50,8 +40,6 @@ std::vector<Session*> Gatekeeper::SetGate(Session* session, uint64_t client_id,
         static_cast<uint32_t>(MembersOf(state_, session).size()));
   }
   sessions_.Answer(session, std::move(answer), turn);
-  std::erase_if(freed, std::not_fn(is_on));
-  return freed;
 }
 
 absl::Status Gatekeeper::TurnGateOn(Session* session, const std::string& group,
@@ -81,8 +69,10 @@ absl::Status Gatekeeper::TurnGateOn(Session* session, const std::string& group,
 // Of sessions whose group may be on now. Others may be served by that, and the
 // sessions' leases become more.
 void Gatekeeper::SoftenAll(const std::vector<Session*>& sessions, Turn& turn) {
+  LendsAgain lend;
   for (const Session* session : sessions) {
     if (!GroupIsOn(state_, *session)) continue;
+    lend.sessions.push_back(session->id);
     const std::vector<quota::LeaseId> leases(session->leases->begin(),
                                              session->leases->end());
     for (const quota::LeaseId id : leases) {
@@ -94,6 +84,7 @@ void Gatekeeper::SoftenAll(const std::vector<Session*>& sessions, Turn& turn) {
       if (state_.engine->Lease(id)->hard && !refused) host_.Soften(lease, turn);
     }
   }
+  if (!lend.sessions.empty()) turn.Queue(std::move(lend));
 }
 
 // All or nothing: guarantees of others may rest on what is soft.

@@ -56,11 +56,8 @@ class Gatekeeper {
         sharing_(below.sharing),
         waker_(below.waker) {}
 
-  // Those whose group was off, and is on now.
-  [[nodiscard]] std::vector<Session*> SetGate(Session* session,
-                                              uint64_t client_id,
-                                              const v1::SetGate& message,
-                                              Turn& turn);
+  void SetGate(Session* session, uint64_t client_id, const v1::SetGate& message,
+               Turn& turn);
   // Requests that wait for leases of all members are made anew.
   void LeaveGroup(Session* session, Turn& turn);
   // The session has ended.

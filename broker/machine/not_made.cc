@@ -59,6 +59,7 @@ void RequestDesk::OnNotMade(const NotMade& failed, Turn& turn) {
     return PutOff(std::move(request), turn);
   ++request.attempts;
   if (no_memory && MayTryAgain(request.attempts, unreturned)) {
+    Judge(&request);
     state_.pending.Edit({})[request.id] = request;
     return Ask(request, turn);
   }
@@ -99,6 +100,7 @@ void RequestDesk::AskPutOff(Turn& turn) {
     }
     PendingAcquire request = Forget(state_.put_off->first().second);
     request.ask_again_at = std::nullopt;
+    Judge(&request);
     Ask(state_.pending.Edit({})[request.id] = request, turn);
   }
 }

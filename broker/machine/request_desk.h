@@ -38,9 +38,11 @@ class RequestDesk {
   void Acquire(Session* session, uint64_t client_id, const v1::Acquire& acquire,
                Turn& turn);
   void Cancel(Session* session, uint64_t client_id, Turn& turn);
-  // The session's gate was turned on: each request of its that waits may be
-  // judged anew.
-  void SoftenWaiting(Session* session, Turn& turn);
+  // Those of them that wait as hard ones may be soft ones by now. (A soft one
+  // that cannot be is judged when it is granted.)
+  void OnLendsAgain(const LendsAgain& lends, Turn& turn);
+  // Likewise some of all that wait, where room in the host pool has come free.
+  void SoftenSome(Turn& turn);
   // All that the session waits for is refused.
   void WithdrawAll(Session* session, const absl::Status& why, Turn& turn);
   // Nobody is there to be answered.
@@ -64,6 +66,11 @@ class RequestDesk {
   // A keeper that is silent keeps what its slabs would be made of: it waits for
   // that one, as for memory.
   void PutOff(PendingAcquire request, Turn& turn);
+  // Whether it is a soft one, as things stand; once that, it stays so until it
+  // is granted.
+  void Judge(PendingAcquire* request) const;
+  // One that waits as a hard one waits on as a soft one, if it is that by now.
+  void Soften(quota::RequestId id, Turn& turn);
   bool KeepsItsWord(const quota::Granted& granted, PendingAcquire* request,
                     Turn& turn);
   [[nodiscard]] bool IsSoftByNow(const quota::Denied& denied,

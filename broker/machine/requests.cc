@@ -1,5 +1,6 @@
 // Acquires: what clients ask, and what the quota engine answers.
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,6 +14,10 @@
 
 namespace gmb::broker {
 namespace {
+
+// Of those that wait as hard ones, in one turn; how long until the next are.
+constexpr int kMostJudgedAtOnce = 64;
+constexpr quota::Nanoseconds kBetweenJudging = std::chrono::milliseconds(1);
 
 absl::StatusOr<PendingAcquire> CheckAcquire(const State& state,
                                             const Session& session,
@@ -113,7 +118,7 @@ void RequestDesk::Acquire(Session* session, uint64_t client_id,
   if (!request.ok())
     return sessions_.Refuse(session, client_id, request.status(), turn);
   request->id = quota_.NextRequest();
-  request->soft = MayBeSoft(state_, *request);
+  Judge(&*request);
   if (!request->share_as.empty()) sharing_.TakeName(*session->tenant, *request);
   sessions_.Expect(session, client_id, request->id);
   Ask(state_.pending.Edit({})[request->id] = *request, turn);
@@ -131,24 +136,43 @@ void RequestDesk::Ask(const PendingAcquire& request, Turn& turn) {
       turn);
 }
 
-void RequestDesk::SoftenWaiting(Session* session, Turn& turn) {
-  const auto waiting = session->talk->pending;
-  for (const auto& [client_id, unanswered] : waiting) {
-    const quota::RequestId request = unanswered.request;
-    const auto asked = state_.pending->find(request);
-    if (asked == state_.pending->end()) continue;  // being made
-    // A grant that the engine has just decided on would be given back; one that
-    // is put off is judged anew by itself.
-    if (!state_.engine->IsWaiting(request)) continue;
-    PendingAcquire again = asked->second;
-    if (again.soft || !MayBeSoft(state_, again)) continue;
-    again.id = quota_.NextRequest();
-    again.soft = true;
-    sharing_.KeepName(*session->tenant, asked->second, again.id);
-    state_.pending.Edit({}).erase(request);
-    quota_.Tell(quota::Cancel{request}, turn);
-    sessions_.Expect(session, client_id, again.id);
-    Ask(state_.pending.Edit({})[again.id] = again, turn);
+void RequestDesk::Judge(PendingAcquire* request) const {
+  request->soft = request->soft || MayBeSoft(state_, *request);
+}
+
+void RequestDesk::Soften(quota::RequestId id, Turn& turn) {
+  const auto asked = state_.pending->find(id);
+  if (asked == state_.pending->end()) return;  // being made
+  // The engine may have decided on it just now. One that is put off is judged
+  // anew when it is asked for.
+  if (asked->second.soft || !state_.engine->IsWaiting(id)) return;
+  if (!MayBeSoft(state_, asked->second)) return;
+  state_.pending.Edit({}).at(id).soft = true;
+  quota_.Tell(quota::Softened{id}, turn);
+}
+
+void RequestDesk::OnLendsAgain(const LendsAgain& lends, Turn& turn) {
+  int left = kMostJudgedAtOnce;
+  for (const uint64_t id : lends.sessions) {
+    const Session* session = state_.sessions->Find(id);
+    if (session == nullptr || session->talk->ended) continue;
+    left -= static_cast<int>(session->talk->pending.size());
+    // There are too many for one turn: those of others are looked at as well.
+    if (left < 0) return state_.room_look.Edit({}).Begin();
+    for (const auto& [client_id, unanswered] : session->talk->pending)
+      Soften(unanswered.request, turn);
+  }
+}
+
+void RequestDesk::SoftenSome(Turn& turn) {
+  RoomLook& look = state_.room_look.Edit({});
+  look.Notice(state_.host_books->gains());
+  if (!look.under_way() || turn.now() < look.not_before()) return;
+  for (int judged = 0; judged < kMostJudgedAtOnce; ++judged) {
+    const auto next = look.Next(*state_.pending);
+    if (!next.has_value()) return;
+    look.Postpone(turn.now() + kBetweenJudging);
+    Soften(*next, turn);
   }
 }
 

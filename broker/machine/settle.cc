@@ -67,6 +67,8 @@ void Machine::React(const Fact& fact, Turn& turn) {
   } else if (const auto* left = std::get_if<LeaseLeft>(&fact)) {
     gatekeeper_.OnLeaseLeft(*left);
     waker_.OnLeaseLeft(*left, turn);
+  } else if (const auto* lends = std::get_if<LendsAgain>(&fact)) {
+    requests_.OnLendsAgain(*lends, turn);
   } else if (const auto* ended = std::get_if<SessionEnded>(&fact)) {
     gatekeeper_.OnSessionEnded(*ended, turn);
     waker_.OnSessionEnded(*ended, turn);
@@ -103,6 +105,8 @@ void Machine::DoWhatIsDue(Turn& turn) {
   waker_.ExpireRestores(turn);
   sharing_.ExpireAttaches(turn);
   reclaimer_.WatchGates(now);
+  Drain(turn);
+  requests_.SoftenSome(turn);
   Drain(turn);
   Reclaim(turn);
   operators_.CheckDepartures(now, turn);

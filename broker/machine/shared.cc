@@ -32,12 +32,6 @@ void Sharing::Adopt(Lease* lease) {
       *state_.shared_names->Of(lease->tenant, lease->request), lease->id);
 }
 
-void Sharing::KeepName(quota::TenantId tenant, const PendingAcquire& request,
-                       quota::RequestId again) {
-  const SharedName* name = state_.shared_names->Of(tenant, request);
-  if (name != nullptr) state_.shared_names.Edit({}).SetRequest(*name, again);
-}
-
 void Sharing::EndName(quota::TenantId tenant, const PendingAcquire& request,
                       Turn& turn) {
   const SharedName* name = state_.shared_names->Of(tenant, request);

@@ -61,10 +61,6 @@ void SharedNames::Take(quota::TenantId tenant, const PendingAcquire& request) {
   names_.emplace(Key(tenant, request.share_as), std::move(name));
 }
 
-void SharedNames::SetRequest(const SharedName& name, quota::RequestId request) {
-  Mutable(name).request = request;
-}
-
 std::vector<PendingAttach> SharedNames::End(const SharedName& name) {
   std::vector<PendingAttach> waited = StopAllWaiting(name);
   names_.erase(names_.find({name.tenant, name.name}));

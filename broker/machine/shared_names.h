@@ -57,8 +57,6 @@ class SharedNames {
                                    const v1::Acquire& acquire) const;
   // It must be free.
   void Take(quota::TenantId tenant, const PendingAcquire& request);
-  // Its Acquire is made anew, as that request.
-  void SetRequest(const SharedName& name, quota::RequestId request);
   // Those that waited for it.
   std::vector<PendingAttach> End(const SharedName& name);
   // From now on it can be attached to.

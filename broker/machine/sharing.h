@@ -52,9 +52,6 @@ class Sharing {
   // --- Names.
   // Of an Acquire; the name is free.
   void TakeName(quota::TenantId tenant, const PendingAcquire& request);
-  // The Acquire is made anew, as the request `again`: the name is its own.
-  void KeepName(quota::TenantId tenant, const PendingAcquire& request,
-                quota::RequestId again);
   // The lease has ended, or will never be: nobody can attach.
   void EndName(quota::TenantId tenant, const PendingAcquire& request,
                Turn& turn);

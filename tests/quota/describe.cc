@@ -66,6 +66,9 @@ struct EventText {
   std::string operator()(const Cancel& e) const {
     return absl::StrCat("Cancel request=", e.request.value);
   }
+  std::string operator()(const Softened& e) const {
+    return absl::StrCat("Softened request=", e.request.value);
+  }
   std::string operator()(const Released& e) const {
     return absl::StrCat("Released lease=", e.lease.value);
   }

@@ -68,7 +68,7 @@ class Run {
 
   Event NextEvent() {
     now_ = now_ + Nanoseconds(Below(4) == 0 ? Below(64) : Below(4));
-    const uint64_t kind = Below(92);
+    const uint64_t kind = Below(96);
     if (kind >= 64) return NextReclaim(kind - 64);
     if (kind < 28) return NextAcquire();
     if (kind < 43) return NextRelease();
@@ -173,12 +173,23 @@ class Run {
     return it->first;
   }
 
+  // Now and then one that does not wait.
+  RequestId SomeRequest() {
+    const auto& waiting = checker_.waiting();
+    if (waiting.empty() || Below(16) == 0)
+      return RequestId{1 + Below(last_request_ + 1)};
+    auto it = waiting.begin();
+    std::advance(it, Below(waiting.size()));
+    return it->first;
+  }
+
   // An event that a broker's reclaim tells the engine.
   Event NextReclaim(uint64_t kind) {
     if (kind < 9) return Evicted{SomeLease()};
     if (kind < 16) return NextRestore();
     if (kind < 18) return HardChanged{SomeLease(), Below(4) == 0};
     if (kind == 18 && Below(2) == 0) return Shared{SomeLease()};
+    if (kind >= 28) return Softened{SomeRequest()};
     if (kind >= 20) return BytesLeaving{SomePool(), 2 + Below(kPoolBytes)};
     return SessionPausing{SessionId{1 + Below(kSessions)}, Below(3) == 0};
   }
@@ -272,6 +283,8 @@ class Run {
     const Effects effects = engine_.Handle(event, now_);
     for (const Effect& effect : effects) {
       result_.granted += std::holds_alternative<Granted>(effect);
+      result_.granted_softened += std::holds_alternative<Softened>(event) &&
+                                  std::holds_alternative<Granted>(effect);
       result_.granted_after_waiting +=
           !is_acquire && std::holds_alternative<Granted>(effect);
       if (const auto* denied = std::get_if<Denied>(&effect)) {

@@ -20,6 +20,7 @@ struct InterpreterResult {
   uint64_t events = 0;
   uint64_t granted = 0;
   uint64_t granted_after_waiting = 0;
+  uint64_t granted_softened = 0;  // with a Softened
   std::map<Reason, uint64_t> denied;
   uint64_t pending = 0;
   uint64_t restored = 0;

@@ -35,6 +35,7 @@ TEST(QuotaPropertyTest,
     total.events += result.events;
     total.granted += result.granted;
     total.granted_after_waiting += result.granted_after_waiting;
+    total.granted_softened += result.granted_softened;
     for (const auto& [reason, n] : result.denied) total.denied[reason] += n;
     total.pending += result.pending;
     total.restored += result.restored;
@@ -45,6 +46,7 @@ TEST(QuotaPropertyTest,
   }
   std::cout << total.events << " events: " << total.granted << " granted, "
             << total.granted_after_waiting << " of them after waiting, "
+            << total.granted_softened << " when one became soft, "
             << total.pending << " pending, " << total.restored
             << " restored at once, " << total.restored_after_waiting
             << " after waiting, " << total.restored_in_part << " in part, "
@@ -56,6 +58,7 @@ TEST(QuotaPropertyTest,
   // The programs are worth something only if they reach every kind of outcome.
   if (count < 10) return;
   EXPECT_GT(total.granted_after_waiting, 10 * count);
+  EXPECT_GT(total.granted_softened, 0u);
   EXPECT_GT(total.pending, count);
   EXPECT_GT(total.restored, 5 * count);
   EXPECT_GT(total.restored_after_waiting, 2 * count);

@@ -417,6 +417,10 @@ void ReferenceModel::On(const Cancel& event) {
   }
 }
 
+void ReferenceModel::On(const Softened& event) {
+  if (IsWaiting(event.request)) WaiterOf(event.request).wanted.hard = false;
+}
+
 void ReferenceModel::On(const SessionClosed& event) {
   pausing_.erase(event.session);
   for (const Wanted& request : Take([&](const Wanted& other) {

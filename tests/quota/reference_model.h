@@ -90,6 +90,7 @@ class ReferenceModel {
   void On(const SessionClosed& event);
   void On(const Acquire& event);
   void On(const Cancel& event);
+  void On(const Softened& event);
   void On(const Released& event);
   void On(const GrantFailed& event);
   void On(const Tick& event);

@@ -83,5 +83,52 @@ TEST_F(MachineGroupsTest, WhatMembersWaitForIsSoftWhenTheLastOneIsOn) {
   EXPECT_FALSE(IsHard(*SessionOf(one).leases->begin()));
 }
 
+// A request of a member that is on waits as a hard one, and 44 are free.
+class MachineWaitingMemberTest : public MachineFixture {
+ protected:
+  void SetUp() override {
+    SetTenant("a");
+    SetTenant("c");
+    SetTenant("owner", {.guarantee = 32});  // of 64
+    Lease(Connect("c"), 20);
+    two_ = Connect("a");
+    ASSERT_EQ(Outcome(two_, SetGate(two_, false, "ranks")), "gate set");
+    one_ = Parked("a", "ranks");
+    waiting_ = Ask(one_, 20, {.wait = seconds(60)});
+    RunFor(seconds(1));
+    ASSERT_EQ(Outcome(one_, waiting_), "waits");
+  }
+  SimClient* one_ = nullptr;
+  SimClient* two_ = nullptr;
+  uint64_t waiting_ = 0;
+};
+
+TEST_F(MachineWaitingMemberTest, IsServedWhenTheOneThatWasOffEnds) {
+  End(two_);
+  Work();
+  EXPECT_EQ(Outcome(one_, waiting_), "granted");
+}
+
+TEST_F(MachineWaitingMemberTest, OrLeavesTheGroup) {
+  ASSERT_EQ(Outcome(two_, SetGate(two_, false)), "gate set");
+  Work();
+  EXPECT_EQ(Outcome(one_, waiting_), "granted");
+}
+
+TEST_F(MachineWaitingMemberTest, OrTurnsOn) {
+  Park(two_);
+  ASSERT_EQ(Outcome(two_, SetGate(two_, true, "ranks")), "gate set");
+  Work();
+  EXPECT_EQ(Outcome(one_, waiting_), "granted");
+}
+
+TEST_F(MachineWaitingMemberTest, AnotherOneThatIsOffKeepsItWaiting) {
+  SimClient* three = Connect("a");
+  ASSERT_EQ(Outcome(three, SetGate(three, false, "ranks")), "gate set");
+  End(two_);
+  Work();
+  EXPECT_EQ(Outcome(one_, waiting_), "waits");
+}
+
 }  // namespace
 }  // namespace gmb::broker

@@ -412,6 +412,15 @@ void MachineProbe::AskAgain(Machine* machine, Turn& turn) {
       machine->sharing_.ServeAttaches(lease->second.get(), turn);
   }
   machine->Drain(turn);
+  // The next turns look at the others.
+  if (state.room_look->under_way() ||
+      state.room_look->IsNews(state.host_books->gains())) {
+    return;
+  }
+  LendsAgain all;
+  for (const auto& [id, session] : *state.sessions) all.sessions.push_back(id);
+  machine->requests_.OnLendsAgain(all, turn);
+  machine->Drain(turn);
 }
 
 std::string MachineProbe::AskOnceMore(Machine* machine, uint64_t session,

@@ -205,6 +205,17 @@ TEST_F(MachineDebtTest, ATenantThatOwesAnAnswerGetsNoNewSoftCredit) {
   EXPECT_FALSE(IsHard(Lease(third, kLease)));
 }
 
+TEST_F(MachineDebtTest, WhatWaitedHardIsServedWhenTheAnswerIsThere) {
+  Lease(Connect("idle"), 100);  // hard, so 24 of them are left to borrow
+  SimClient* third = Liar();
+  const uint64_t id = AskFor(third, 40);
+  RunFor(seconds(1));
+  ASSERT_EQ(Outcome(third, id), "waits");
+  Follow(debtor_);
+  RunDevice();
+  EXPECT_EQ(Outcome(third, id), "granted");
+}
+
 TEST_F(MachineDebtTest, WhatWaitedSoftIsJudgedAgainWhenItIsGranted) {
   SimClient* third = Liar();
   Follow(debtor_);

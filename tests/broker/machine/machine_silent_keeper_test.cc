@@ -85,6 +85,17 @@ TEST_F(MachineSilentKeeperTest, ItIsAskedForAgainAsLongAsItWaits) {
   EXPECT_EQ(Outcome(client, id), "granted");
 }
 
+// As a hard one it would wait on: the guarantee is not used, and leaves nothing.
+TEST_F(MachineSilentKeeperTest, ItIsJudgedAnewWhenItIsAskedForAgain) {
+  const uint64_t id = AskForWhatIsNotReady(seconds(60));
+  Park(client);
+  EXPECT_EQ(Outcome(client, SetGate(client, true)), "gate set");
+  SetTenant("owner", {.guarantee = 64 - Resident("b")});
+  world.SilenceKeeper(false);
+  RunFor(seconds(2));
+  EXPECT_EQ(Outcome(client, id), "granted");
+}
+
 TEST_F(MachineSilentKeeperTest, OfManySomeAreAskedForAtATime) {
   world.CheckEvery(100);
   for (int i = 0; i < 3; ++i) {
