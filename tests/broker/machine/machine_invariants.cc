@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "broker/machine/reclaim_rows.h"
+#include "tests/broker/machine/machine_promises.h"
 
 namespace gmb::broker {
 namespace {
@@ -59,7 +60,10 @@ class Checker {
     const bool whole =
         pool.device->missing_bytes + pool.device->orphaned_bytes == 0 &&
         pool.device->unreturned.empty();
-    if (whole && !HasLiar(pool)) CheckPromises(pool, view);
+    if (whole) {
+      const std::string broken = WhichPromiseIsBroken(state_, pool);
+      Expect(broken.empty(), broken);
+    }
     if (ShortageIn(state_, pool.id, true).has_value()) {
       Expect(pool.plan->replan_at != quota::Instant::Max(),
              "a request lacks bytes, and nothing is planned for it");
@@ -95,37 +99,6 @@ class Checker {
     }
     Expect(leases == pool.copies_in->leases,
            "what is being copied in is miscounted");
-  }
-
-  // Bytes that a client does not give back count as hard, whatever was promised
-  // to others. They stay so until its tenant owes no answer, on any device.
-  [[nodiscard]] bool HasLiar(const Pool& pool) const {
-    for (const auto& [id, lease] : *state_.leases) {
-      if (lease->request.pool != pool.id) continue;
-      if (lease->life->doomed)
-        return true;  // of one who has ended, still copied
-      if (state_.owed->OfTenant(lease->tenant) > 0 &&
-          state_.engine->Lease(id)->hard) {
-        return true;
-      }
-      for (const Mapping& mapping : lease->move->mappings) {
-        if (mapping.overdue || mapping.refusals > 1) return true;
-      }
-    }
-    return false;
-  }
-
-  // Nothing from outside has broken them.
-  void CheckPromises(const Pool& pool, const quota::PoolView& view) {
-    uint64_t promised = 0;
-    for (const auto& [id, tenant] : *state_.tenants) {
-      const auto held = state_.engine->TenantPool(id, pool.id);
-      if (!held.has_value()) continue;
-      promised += std::max(held->effective_guarantee_bytes, held->hard_bytes);
-    }
-    Expect(promised <= view.capacity_bytes,
-           absl::StrCat("guarantees and hard bytes are ", promised,
-                        ", the capacity ", view.capacity_bytes));
   }
 
   void CheckSlabs() {
