@@ -13,6 +13,7 @@
 #include "broker/machine/lease.h"
 #include "broker/machine/lease_mover.h"
 #include "broker/machine/lookout.h"
+#include "broker/machine/pause_look.h"
 #include "broker/machine/quota_desk.h"
 #include "broker/machine/session.h"
 #include "broker/machine/session_desk.h"
@@ -26,8 +27,9 @@
 namespace gmb::broker {
 
 // Why a pause is over that did not park those it was for. In vain: nothing of
-// them can be taken any more.
-enum class PauseEnd : uint8_t { kTooLate, kInVain, kNotNeeded };
+// them can be taken any more. Held up: one that had parked has to go on, since
+// another of its group may wait for it.
+enum class PauseEnd : uint8_t { kTooLate, kHeldUp, kInVain, kNotNeeded };
 
 // Gates that programs turn on and off (gate.cc), and sessions that are paused,
 // so that they park (pause.cc).
@@ -95,6 +97,8 @@ class Gatekeeper {
   [[nodiscard]] Pause PauseOf(Session* session) const;
   // How much it has looked at.
   uint64_t CheckPause(Session* session, quota::Instant now, Turn& turn);
+  void OnPauseFailed(const Pause& pause, const PauseLook& look, PauseEnd end,
+                     quota::Instant now);
   void WithdrawPause(Session* session, const Pause& pause, PauseEnd end,
                      Turn& turn);
   // Whether the lease waited for a pause, and no longer does.

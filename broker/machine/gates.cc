@@ -39,6 +39,7 @@ bool Gates::CloseAll(const std::vector<Session*>& sessions) {
     }
     closed.emplace_back(gate, pausing_until);
   }
+  for (const auto& [gate, until] : closed) gate->SetHeldUp(0, {});
   return true;
 }
 
@@ -49,6 +50,10 @@ void Gates::Pause(Session* session, quota::Instant until) {
 }
 
 void Gates::Withdraw(Session* session) { session->gate->Withdraw({}); }
+
+void Gates::SetHeldUp(Session* session, uint32_t pauses) {
+  session->gate->SetHeldUp(pauses, {});
+}
 
 absl::Status Gates::JoinGroup(Session* session, const std::string& name) {
   const bool printable = std::all_of(name.begin(), name.end(), [](char c) {

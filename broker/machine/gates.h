@@ -1,6 +1,7 @@
 #ifndef GMB_BROKER_MACHINE_GATES_H_
 #define GMB_BROKER_MACHINE_GATES_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,8 @@ class Gates {
   [[nodiscard]] bool Reopen(Session* session);
   void Pause(Session* session, quota::Instant until);
   void Withdraw(Session* session);
+  // See SessionGate::held_up; whoever is closed begins anew.
+  void SetHeldUp(Session* session, uint32_t pauses);
 
   // A session of another broker, as that one has left it.
   void Adopt(Session* session, const SessionRecord& record);

@@ -1,6 +1,7 @@
 // Sessions that are paused, so that they park (docs/reclaim.md).
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "broker/machine/gatekeeper.h"
 #include "broker/machine/lease_users.h"
 #include "broker/machine/news.h"
+#include "broker/machine/pause_look.h"
 #include "broker/machine/reclaim_rows.h"
 #include "quota/planner.h"
 
@@ -31,8 +33,19 @@ bool LacksWithinGuarantee(const State& state, quota::PoolId pool) {
   return shortage.has_value() && shortage->within_guarantee;
 }
 
+// None: it lasts.
+std::optional<PauseEnd> EndOf(bool needed, const PauseLook& look) {
+  if (!needed) return PauseEnd::kNotNeeded;
+  if (look.least() == quota::Gate::kOff) return PauseEnd::kInVain;
+  if (look.IsOver()) return PauseEnd::kTooLate;
+  if (look.AnyHeldUp()) return PauseEnd::kHeldUp;
+  return std::nullopt;
+}
+
 absl::string_view WhyEnded(PauseEnd end) {
   switch (end) {
+    case PauseEnd::kHeldUp:
+      return "another of its group had parked and waits to go on";
     case PauseEnd::kTooLate:
       return "a scope did not end in time";
     case PauseEnd::kInVain:
@@ -145,13 +158,8 @@ uint64_t Gatekeeper::CheckPause(Session* session, quota::Instant now,
     busy |= lease->copy->copies > 0 || lease->asked() ||
             lease->move->residence != Residence::kResident;
   }
-  quota::Gate least = quota::Gate::kClosed;
-  quota::Instant until = quota::Instant::Max();
-  for (const Session* bound : pause.sessions) {
-    least = std::min(least, bound->gate->Look(now));
-    until = std::min(until, bound->gate->pausing_until().value_or(until));
-  }
-  if (needed && !busy && least >= quota::Gate::kParked &&
+  const PauseLook look(state_, pause.sessions, now);
+  if (needed && !busy && look.least() >= quota::Gate::kParked &&
       gates_.CloseAll(pause.sessions)) {
     EndPause(pause.sessions, turn);
     for (Lease* lease : pause.leases) {
@@ -159,16 +167,32 @@ uint64_t Gatekeeper::CheckPause(Session* session, quota::Instant now,
           lease, now + state_.options.planner.unmap_grace,
           state_.TenantAt(lease->tenant).policy.reclaim.may_terminate, turn);
     }
-  } else if (!needed || least == quota::Gate::kOff ||
-             until == quota::Instant::Max() || now >= until) {
-    const auto end = !needed                      ? PauseEnd::kNotNeeded
-                     : least == quota::Gate::kOff ? PauseEnd::kInVain
-                                                  : PauseEnd::kTooLate;
-    WithdrawPause(session, pause, end, turn);
+  } else if (const auto end = EndOf(needed, look)) {
+    if (*end == PauseEnd::kTooLate || *end == PauseEnd::kHeldUp)
+      OnPauseFailed(pause, look, *end, now);
+    WithdrawPause(session, pause, *end, turn);
   }
   for (const Session* bound : pause.sessions)
     state_.pause_round.Edit({}).looked_at.insert(bound->id);
   return pause.looks;
+}
+
+// Leaves the leases alone that it was for, and those that another pause of the
+// same sessions would be for: it would come to the same end. Others of idle
+// sessions need no pause, and can be taken.
+void Gatekeeper::OnPauseFailed(const Pause& pause, const PauseLook& look,
+                               PauseEnd end, quota::Instant now) {
+  for (Lease* lease : pause.leases) host_.LeaveAlone(lease, now);
+  for (Session* bound : pause.sessions) {
+    if (!look.IsAtWork(*bound)) continue;
+    for (const quota::LeaseId id : *bound->leases)
+      host_.LeaveAlone(&state_.LeaseAt(id), now);
+    if (end == PauseEnd::kTooLate) {
+      gates_.SetHeldUp(bound, 0);
+    } else if (look.IsHeldUp(*bound)) {
+      gates_.SetHeldUp(bound, bound->gate->held_up() + 1);
+    }
+  }
 }
 
 void Gatekeeper::WithdrawPause(Session* session, const Pause& pause,
@@ -177,9 +201,6 @@ void Gatekeeper::WithdrawPause(Session* session, const Pause& pause,
   event.set_session_id(session->id);
   event.set_message(std::string(WhyEnded(end)));
   turn.Publish(std::move(event));
-  if (end == PauseEnd::kTooLate) {
-    for (Lease* lease : pause.leases) host_.LeaveAlone(lease, turn.now());
-  }
   for (Session* bound : pause.sessions) gates_.Withdraw(bound);
   EndPause(pause.sessions, turn);
   waker_.AdvanceRestores(IdsOf(pause.sessions), turn);

@@ -56,6 +56,10 @@ struct SessionWaking {
   // Restores that are not answered, by the client's request id, and until when
   // each waits.
   std::map<uint64_t, quota::Instant> restores;
+  // Since when it waits: a Restore that comes soon after the last one's time was
+  // over goes on with that one's wait. None: it does not.
+  std::optional<quota::Instant> waits_since;
+  quota::Instant lapsed_at;  // when the last one's time was over
   // The engine's request that stands for them.
   std::optional<quota::RequestId> restoring;
   uint32_t restore_attempts = 0;  // since the last answer

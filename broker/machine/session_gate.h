@@ -62,6 +62,10 @@ class SessionGate {
   [[nodiscard]] std::optional<quota::Instant> pausing_until() const {
     return pausing_until_;
   }
+  // So many pauses in a row were withdrawn since one of its group had parked and
+  // another one had not.
+  [[nodiscard]] uint32_t held_up() const { return held_up_; }
+  void SetHeldUp(uint32_t pauses, Key<Gates> /*key*/) { held_up_ = pauses; }
 
  private:
   std::shared_ptr<ipc::GateCells> cells_;
@@ -70,6 +74,7 @@ class SessionGate {
   bool on_ = false;
   std::optional<ipc::GateWord> closed_;  // the word as we left it
   std::optional<quota::Instant> pausing_until_;
+  uint32_t held_up_ = 0;
 };
 
 }  // namespace gmb::broker

@@ -23,6 +23,10 @@ namespace {
 // Of those whose time is over, in one turn: the next goes on.
 constexpr int kMostEndedAtOnce = 64;
 
+// Clients whose scopes wait for longer than one Restore ask again and again:
+// between two of these they have waited on.
+constexpr quota::Nanoseconds kAskedAgainWithin = std::chrono::seconds(1);
+
 // For a scope to hear that it may go in, and to do so.
 constexpr quota::Nanoseconds kLetIn = std::chrono::seconds(1);
 
@@ -46,6 +50,13 @@ Session* AskerOf(const State& state, const std::vector<Session*>& members,
     }
   }
   return paused && asking != nullptr && deadline <= now ? nullptr : asking;
+}
+
+// Since when a Restore that comes now has waited.
+quota::Instant WaitsSince(const SessionWaking& waking, quota::Instant now) {
+  const bool goes_on =
+      !waking.restores.empty() || now <= waking.lapsed_at + kAskedAgainWithin;
+  return goes_on ? waking.waits_since.value_or(now) : now;
 }
 
 // Whether a Restore of the session, or of its group, has time left.
@@ -74,7 +85,9 @@ void Waker::Restore(Session* session, uint64_t client_id,
         TooManyRequests(state_.options.max_requests_per_session), turn);
   }
   const quota::Instant until = turn.now() + SaneWait(restore.wait());
-  session->waking.Edit({}).restores.emplace(client_id, until);
+  SessionWaking& waking = session->waking.Edit({});
+  waking.waits_since = WaitsSince(waking, turn.now());
+  waking.restores.emplace(client_id, until);
   state_.restore_times.Edit({}).emplace(until, session->id, client_id);
   state_.waking.Edit({}).insert(session->id);
   AdvanceRestore(session, turn);
@@ -177,6 +190,7 @@ void Waker::AnswerRestores(Session* session, const absl::Status& status,
                            Turn& turn) {
   std::map<uint64_t, quota::Instant> waiting;
   waiting.swap(session->waking.Edit({}).restores);
+  session->waking.Edit({}).waits_since.reset();
   session->waking.Edit({}).restore_attempts = 0;
   state_.waking.Edit({}).erase(session->id);
   for (const auto& [client_id, until] : waiting)
@@ -249,6 +263,7 @@ void Waker::ExpireRestores(Turn& turn) {
     state_.restore_times.Edit({}).erase(state_.restore_times->begin());
     Session* session = &state_.SessionAt(id);
     session->waking.Edit({}).restores.erase(client_id);
+    session->waking.Edit({}).lapsed_at = now;
     sessions_.Refuse(
         session, client_id,
         proto::MakeError(v1::POOL_EXHAUSTED,

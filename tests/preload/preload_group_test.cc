@@ -12,16 +12,17 @@ using ::testing::HasSubstr;
 
 class PreloadGroupTest : public PreloadGateTest {
  protected:
-  // A rank with work on the GPU, until the file `done` is there.
+  // A rank with work on the GPU, until the file `done` is there; it reads, or
+  // `goes_on` otherwise, once the file `goes` is there.
   // `group`: the words that name it.
-  [[nodiscard]] std::unique_ptr<Program> Rank(const std::string& name,
-                                              const Words& group = {
-                                                  "--group", "ranks"}) const {
+  [[nodiscard]] std::unique_ptr<Program> Rank(
+      const std::string& name, const Words& group = {"--group", "ranks"},
+      const std::string& goes_on = absl::StrCat("get x ", kBytes)) const {
     ProgramRun run{
         .steps = {absl::StrCat("alloc x ", kBytes), "ranks 2", "work x 0",
                   Await(name + "-done"), "synchronize 0",
                   absl::StrCat("put x ", kBytes, " 3"), Await(name + "-goes"),
-                  absl::StrCat("get x ", kBytes), Await(name + "-ends")},
+                  goes_on, Await(name + "-ends")},
         .run_options = Soon()};
     run.run_options.insert(run.run_options.end(), group.begin(), group.end());
     auto rank = Start(name, run);
@@ -94,6 +95,35 @@ TEST_F(PreloadGroupTest, RanksAreTakenAndComeBackTogetherOrNotAtAll) {
                 HasSubstr(absl::StrCat("get x 0 ", 3 * kBytes)));
   }
   EXPECT_EQ(other->AwaitExit(), 0) << other->Err();
+}
+
+// The second rank's kernel waits for the first one, as in a collective: so the
+// first one goes on, however long a pause may last.
+TEST_F(PreloadGroupTest, RanksAtWorkAreNotHeldUpByAPause) {
+  const auto one = Rank("one");
+  const auto two = Rank("two", {"--group", "ranks"}, "work x 0");
+  for (const char* const file : {"one-done", "two-done"}) Touch(file);
+  ASSERT_TRUE(
+      AwaitGates({v1::SessionInfo::GATE_PARKED, v1::SessionInfo::GATE_PARKED}))
+      << one->Err() << two->Err();
+  MakeTenant("b", kTakeBytes);
+  ASSERT_EQ(Gmb({"tenant", "set", "a", "--pause-grace", "1h"}).exit_code, 0);
+  Touch("two-goes");
+  ASSERT_TRUE(two->AwaitOut("put x 0\nwork x 0")) << two->Err();
+  const auto owner =
+      Start("owner", {.steps = {absl::StrCat("alloc y ", kTakeBytes)},
+                      .run_options = {"--wait", "90s"},
+                      .tenant = "b"});
+  ASSERT_TRUE(component::Await([&] {
+    return Gates().contains(v1::SessionInfo::GATE_PAUSING);
+  })) << two->Err();
+  Touch("one-goes");
+  EXPECT_TRUE(one->AwaitOut(absl::StrCat("get x 0 ", 3 * kBytes)))
+      << one->Err();
+  for (const char* const file : {"one-ends", "two-ends"}) Touch(file);
+  for (const auto& rank : {&one, &two})
+    EXPECT_EQ((*rank)->AwaitExit(), 0) << (*rank)->Err();
+  EXPECT_EQ(owner->AwaitExit(), 0) << owner->Err();
 }
 
 // By the communicator's id, without a word from anybody.
