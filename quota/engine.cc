@@ -162,6 +162,14 @@ bool Engine::IsWaiting(RequestId request) const {
   return state_->waiters.Contains(request);
 }
 
+Engine::Denial Engine::DenialOf(RequestId request) const {
+  const Waiter& waiter = state_->waiters.Of(request);
+  Denial denial{.denied = state_->DenialOf(waiter.asked, waiter.place)};
+  for (const Request::Part& part : waiter.asked.parts)
+    denial.bytes += part.ask.bytes;
+  return denial;
+}
+
 std::optional<RequestId> Engine::RestoreOf(LeaseId id) const {
   return state_->waiters.RestoreOf(id);
 }

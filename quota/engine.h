@@ -74,6 +74,12 @@ class Engine {
   std::optional<Holding> HoldingOf(TenantId tenant, PoolId id) const;
   std::optional<LeaseView> Lease(LeaseId id) const;
   bool IsWaiting(RequestId request) const;
+  // Of one that waits: what it would be told if its time were over now.
+  struct Denial {
+    Denied denied;
+    uint64_t bytes = 0;  // that it asks for, in all pools
+  };
+  Denial DenialOf(RequestId request) const;
   // The Restore that waits for this lease, if one does.
   std::optional<RequestId> RestoreOf(LeaseId id) const;
   // Of the requests that are served first, the first whose bytes are not there

@@ -25,11 +25,17 @@ void Engine::State::On(const Evicted& event, Effects& effects) {
 }
 
 void Engine::State::On(const Restore& event, Effects& effects) {
-  if (waiters.Contains(event.request)) return;
+  if (waiters.Contains(event.request)) {
+    if (waiters.Of(event.request).asked.IsRestore())
+      waiters.PutOff(event.request, event.deadline, event.linger);
+    return;
+  }
   Request request{.request = event.request,
                   .session = event.session,
                   .tenant = {},
                   .deadline = event.deadline,
+                  .take_by = event.deadline,
+                  .linger = event.linger,
                   .handles = 0,
                   .parts = {},
                   .leases = event.leases,
@@ -199,14 +205,9 @@ void Engine::State::On(const SessionPausing& event, Effects& effects) {
   std::vector<PoolId> touched;
   for (const RequestId id : doomed) {
     const Request request = Dequeue(id).asked;
-    const Refusal refusal = WhyWaited(request);
-    effects.push_back(Denied{.request = id,
-                             .session = event.session,
-                             .reason = refusal.reason,
-                             .deficit_bytes = refusal.deficit_bytes,
-                             .claimed = refusal.claimed,
-                             .retry_after = options.pass_window,
-                             .pausing = true});
+    Denied denied = DenialOf(request);
+    denied.pausing = true;
+    effects.push_back(denied);
     request.AddPoolsTo(touched);
   }
   SettleAll(std::move(touched), effects);

@@ -41,8 +41,9 @@ void Engine::State::Expire(std::vector<PoolId> touched, Effects& effects) {
   for (int i = 0; i < kMostExpiries; ++i) {
     const std::optional<RequestId> expired = waiters.Expired(now);
     if (!expired) return;
+    if (waiters.BeginToLinger(*expired, now)) continue;
     const Request request = Dequeue(*expired).asked;
-    effects.push_back(Refuse(request, WhyWaited(request), options.pass_window));
+    effects.push_back(DenialOf(request));
     std::vector<PoolId> freed;
     request.AddPoolsTo(freed);
     SettleAll(std::move(freed), effects);
@@ -91,6 +92,7 @@ void Engine::State::On(const Acquire& event, Effects& effects) {
           .session = event.session,
           .tenant = event.tenant,
           .deadline = event.deadline,
+          .take_by = event.deadline,
           .handles = event.handles,
           .parts = {{.pool = event.pool, .ask = ask}},
           .leases = {},
@@ -126,12 +128,14 @@ void Engine::State::Decide(Request request, Effects& effects) {
   SettleAll(std::move(touched), effects);
 }
 
-std::optional<Refusal> Engine::State::Blocked(const Request& request) const {
+std::optional<Refusal> Engine::State::Blocked(const Request& request,
+                                              uint64_t place) const {
   std::optional<Refusal> blocked;
   for (const Request::Part& part : request.parts) {
     const PoolState& pool = *pools.Find(part.pool);
-    const auto refusal = CheckNow(pool, *pool.ledger.Find(request.tenant),
-                                  part.ask, heads().ClaimsIn(part.pool, pool));
+    const auto refusal =
+        CheckNow(pool, *pool.ledger.Find(request.tenant), part.ask,
+                 heads().ClaimsIn(part.pool, pool), place);
     if (!refusal) continue;
     // Of several pools the one that lacks most speaks, the first of equals, and
     // one that has the bytes only if all have.
@@ -143,10 +147,12 @@ std::optional<Refusal> Engine::State::Blocked(const Request& request) const {
   return blocked;
 }
 
-Refusal Engine::State::WhyWaited(const Request& request) const {
+Denied Engine::State::DenialOf(const Request& request, uint64_t place) const {
   // Without a reason of its own it was kept back by another that ends now.
-  return Blocked(request).value_or(
-      Refusal{.reason = Reason::kPoolExhausted, .claimed = true});
+  const Refusal refusal =
+      Blocked(request, place)
+          .value_or(Refusal{.reason = Reason::kPoolExhausted, .claimed = true});
+  return Refuse(request, refusal, options.pass_window);
 }
 
 void Engine::State::On(const Cancel& event, Effects& effects) {

@@ -85,10 +85,11 @@ struct Engine::State {
   // The next that may borrow.
   std::optional<RequestId> NextToBorrow(PoolId id, PoolState& pool);
 
-  // Says what keeps a request that is not in a queue from being served now.
-  std::optional<Refusal> Blocked(const Request& request) const;
+  // Says what keeps a request from being served now; `place`: of one in a queue.
+  std::optional<Refusal> Blocked(const Request& request,
+                                 uint64_t place = kNewPlace) const;
   // The same of one that has waited and is to be denied.
-  Refusal WhyWaited(const Request& request) const;
+  Denied DenialOf(const Request& request, uint64_t place = kNewPlace) const;
   // Serves the request, lets it wait, or denies it.
   void Decide(Request request, Effects& effects);
   // Charges it to the books, which were checked, and answers it.

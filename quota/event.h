@@ -110,13 +110,19 @@ struct Evicted {
 // a group of sessions of one tenant. Answered by Restored or Denied, or by
 // Waiting and one of them later. Leases that are not known or are resident
 // count as done; one that another Restore waits for is refused (kBadState),
-// leases of several tenants too (kBadRequest). A Restore whose id is that of a
-// waiting request is ignored.
+// leases of several tenants too (kBadRequest).
+//
+// A Restore with the id of one that waits has it wait until the later of the
+// deadlines, with the new `linger`, and says nothing else; with the id of an
+// Acquire that waits it is ignored.
 struct Restore {
   RequestId request{};
   SessionId session{};  // that waits, and whose end ends the wait
   std::vector<LeaseId> leases;
   Instant deadline{};  // not after now: do not wait
+  // One that has waited until then keeps its place and its claim for so long
+  // more, and is denied only if it was not sent again by then.
+  Nanoseconds linger{0};
 };
 
 // So many bytes of the pool are on their way off the device, and come free

@@ -127,7 +127,7 @@ std::optional<Shortage> Heads::ShortageWithin(PoolId id, const PoolState& pool,
                          .bytes = bytes,
                          .lacking_bytes = static_cast<uint64_t>(-have_bytes),
                          .within_guarantee = true,
-                         .deadline = asked.deadline};
+                         .deadline = asked.take_by};
         return false;
       });
   return found;

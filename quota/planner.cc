@@ -92,7 +92,10 @@ class Planner {
   // have all the time that the demand has.
   Instant TrimDeadline() const {
     if (demand_.last_step == Step::kTrim) return demand_.deadline;
-    return std::min(now_ + options_.trim_wait, demand_.deadline);
+    // One that is over is that of a request that was put off, and waits on.
+    const Instant latest =
+        demand_.deadline > now_ ? demand_.deadline : Instant::Max();
+    return std::min(now_ + options_.trim_wait, latest);
   }
 
   // Whether leases of sessions that rest would do, at once and without a copy.

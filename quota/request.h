@@ -23,7 +23,11 @@ struct Request {
   SessionId session;
   TenantId tenant;
   Instant deadline;
-  uint32_t handles = 0;  // of an Acquire
+  // The deadline that it came with, however it is put off. Within a guarantee
+  // memory that is too young is taken as late as this allows.
+  Instant take_by{};
+  Nanoseconds linger{0};  // of a Restore: its deadline is put off once by this
+  uint32_t handles = 0;   // of an Acquire
   absl::InlinedVector<Part, 1> parts;
   std::vector<LeaseId> leases;      // of a Restore
   std::vector<SessionId> sessions;  // of these leases

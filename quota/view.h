@@ -140,6 +140,8 @@ struct Shortage {
   // known yet, or another's claim decides. Within a guarantee it is Max: no one
   // borrows what such a request lacks.
   Instant collects_from = Instant::Max();
+  // Within a guarantee the one that the request came with, which may be over: it
+  // was put off since.
   Instant deadline{};
 };
 

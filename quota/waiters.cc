@@ -9,9 +9,7 @@ const Waiter& Waiters::Add(Waiter&& waiter, Instant now) {
   const Request& asked = waiter.asked;
   const Arrival arrival{.place = waiter.place, .request = asked.request};
   sessions_[asked.session].insert(arrival);
-  expiries_.insert({.deadline = asked.deadline,
-                    .place = waiter.place,
-                    .request = asked.request});
+  expiries_.insert(ExpiryOf(waiter));
   for (const LeaseId lease : asked.leases) {
     restoring_.emplace(lease, asked.request);
   }
@@ -35,12 +33,26 @@ Waiter Waiters::Remove(RequestId request) {
     if (entry->second.empty()) arrivals.erase(entry);
   };
   leave(sessions_, asked.session);
-  expiries_.erase(
-      {.deadline = asked.deadline, .place = waiter.place, .request = request});
+  expiries_.erase(ExpiryOf(waiter));
   for (const LeaseId lease : asked.leases) restoring_.erase(lease);
   for (const LeaseId lease : asked.back) back_.erase(lease);
   for (const SessionId owner : asked.sessions) leave(restores_, owner);
   return waiter;
+}
+
+void Waiters::PutOff(RequestId request, Instant deadline, Nanoseconds linger) {
+  Waiter& waiter = MustFind(table_, request, "request");
+  expiries_.erase(ExpiryOf(waiter));
+  waiter.asked.deadline = std::max(waiter.asked.deadline, deadline);
+  waiter.asked.linger = linger;
+  expiries_.insert(ExpiryOf(waiter));
+}
+
+bool Waiters::BeginToLinger(RequestId request, Instant now) {
+  const Nanoseconds linger = Of(request).asked.linger;
+  if (linger <= Nanoseconds(0)) return false;
+  PutOff(request, now + linger, Nanoseconds(0));
+  return true;
 }
 
 std::optional<Instant> Waiters::NextDeadline() const {

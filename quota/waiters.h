@@ -62,6 +62,10 @@ class Waiters {
       return std::nullopt;
     return expiries_.begin()->request;
   }
+  // It waits until `deadline`, if that is the later one, and lingers from then on.
+  void PutOff(RequestId request, Instant deadline, Nanoseconds linger);
+  // Its deadline is over. False: and so is the time that it may linger.
+  bool BeginToLinger(RequestId request, Instant now);
   // When the next expires, or the next claim begins or ceases to hold.
   [[nodiscard]] std::optional<Instant> NextDeadline() const;
 
@@ -96,6 +100,11 @@ class Waiters {
   };
   using Arrivals = absl::btree_map<SessionId, absl::btree_set<Arrival>>;
 
+  static Expiry ExpiryOf(const Waiter& waiter) {
+    return {.deadline = waiter.asked.deadline,
+            .place = waiter.place,
+            .request = waiter.asked.request};
+  }
   static Expiry TurnOf(const Waiter& waiter) {
     return {.deadline = waiter.turns_at,
             .place = waiter.place,

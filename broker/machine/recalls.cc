@@ -15,14 +15,29 @@ quota::RequestId Recalls::AskBack(uint64_t session,
                                   Turn& turn) {
   const quota::RequestId request = quota_.NextRequest();
   state_.restoring.Edit({}).emplace(request, Returning{session, for_attach});
+  // The bytes that were collected, and the turn, stay those of a client that asks
+  // again; but while a request waits nobody else can ask for the shared leases in
+  // it.
+  quota::Nanoseconds linger = kAskedAgainWithin;
   for (const quota::LeaseId id : leases) {
     Lease* lease = &state_.LeaseAt(id);
-    if (lease->sharing->shared) SetAskedBack(lease, request);
+    if (!lease->sharing->shared) continue;
+    SetAskedBack(lease, request);
+    linger = quota::Nanoseconds(0);
   }
   quota_.Tell(quota::Restore{request, quota::SessionId{session},
-                             std::move(leases), deadline},
+                             std::move(leases), deadline, linger},
               turn);
   return request;
+}
+
+void Recalls::AskOn(quota::RequestId request, quota::Instant deadline,
+                    Turn& turn) {
+  // It may have been answered in this turn.
+  if (!state_.engine->IsWaiting(request)) return;
+  if (!state_.asked_back->By(request).empty()) return;
+  quota_.Tell(quota::Restore{request, {}, {}, deadline, kAskedAgainWithin},
+              turn);
 }
 
 std::optional<Returning> Recalls::End(quota::RequestId request) {

@@ -1,6 +1,7 @@
 #ifndef GMB_BROKER_MACHINE_RECALLS_H_
 #define GMB_BROKER_MACHINE_RECALLS_H_
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -14,6 +15,10 @@
 
 namespace gmb::broker {
 
+// Clients whose scopes wait for longer than one Restore ask again and again:
+// between two of these they have waited on.
+inline constexpr quota::Nanoseconds kAskedAgainWithin = std::chrono::seconds(1);
+
 // The engine's Restores: in whose name leases were asked back, until the engine
 // has answered.
 class Recalls {
@@ -25,6 +30,9 @@ class Recalls {
                            quota::Instant deadline,
                            std::optional<quota::LeaseId> for_attach,
                            Turn& turn);
+  // Somebody waits for it until then, who came later. One that names a shared
+  // lease ends at its own time: others who need that lease ask for it then.
+  void AskOn(quota::RequestId request, quota::Instant deadline, Turn& turn);
   // It is answered, or nobody waits for its answer. None: so it was already.
   std::optional<Returning> End(quota::RequestId request);
   // Nobody waits for it any more, and the engine is told.

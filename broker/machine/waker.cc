@@ -23,10 +23,6 @@ namespace {
 // Of those whose time is over, in one turn: the next goes on.
 constexpr int kMostEndedAtOnce = 64;
 
-// Clients whose scopes wait for longer than one Restore ask again and again:
-// between two of these they have waited on.
-constexpr quota::Nanoseconds kAskedAgainWithin = std::chrono::seconds(1);
-
 // For a scope to hear that it may go in, and to do so.
 constexpr quota::Nanoseconds kLetIn = std::chrono::seconds(1);
 
@@ -90,6 +86,11 @@ void Waker::Restore(Session* session, uint64_t client_id,
   waking.restores.emplace(client_id, until);
   state_.restore_times.Edit({}).emplace(until, session->id, client_id);
   state_.waking.Edit({}).insert(session->id);
+  // The engine's request, if there is one, is for this one as well.
+  for (const Session* member : MembersOf(state_, session)) {
+    if (const auto& asked = member->waking->restoring; asked.has_value())
+      recalls_.AskOn(*asked, until, turn);
+  }
   AdvanceRestore(session, turn);
 }
 
@@ -253,8 +254,28 @@ void Waker::OnRestoreDenied(const quota::Denied& denied, Session* session,
   if (waits_on && !withdrawn) AdvanceRestore(session, turn);
 }
 
-// Restores whose own deadline is over: their leases may still be on their way
-// out, their pause may last, or another of the group waits longer.
+// That a Restore's own deadline is over. The last one is told what is lacking.
+absl::Status Waker::TooLate(Session* session) const {
+  constexpr auto kAgain = std::chrono::milliseconds(100);
+  for (const Session* member : MembersOf(state_, session)) {
+    const auto& asked = member->waking->restoring;
+    if (!session->waking->restores.empty() || !asked.has_value() ||
+        !state_.engine->IsWaiting(*asked)) {
+      continue;
+    }
+    auto [denied, bytes] = state_.engine->DenialOf(*asked);
+    denied.retry_after = kAgain;  // it may keep its place for a while
+    return DenialStatus(denied, bytes);
+  }
+  return proto::MakeError(v1::POOL_EXHAUSTED,
+                          "the session's memory was not back in time: wait "
+                          "longer",
+                          {.retry_after = absl::FromChrono(kAgain)});
+}
+
+// Restores whose own deadline is over: the engine's lingers, their leases may
+// still be on their way out, their pause may last, or another of the group waits
+// longer.
 void Waker::ExpireRestores(Turn& turn) {
   const quota::Instant now = turn.now();
   for (int i = 0; i < kMostEndedAtOnce && !state_.restore_times->empty(); ++i) {
@@ -264,13 +285,7 @@ void Waker::ExpireRestores(Turn& turn) {
     Session* session = &state_.SessionAt(id);
     session->waking.Edit({}).restores.erase(client_id);
     session->waking.Edit({}).lapsed_at = now;
-    sessions_.Refuse(
-        session, client_id,
-        proto::MakeError(v1::POOL_EXHAUSTED,
-                         "the session's memory was not back in time: wait "
-                         "longer",
-                         {.retry_after = absl::Milliseconds(100)}),
-        turn);
+    sessions_.Refuse(session, client_id, TooLate(session), turn);
     if (session->waking->restores.empty()) state_.waking.Edit({}).erase(id);
   }
 }

@@ -70,6 +70,7 @@ class Waker {
   [[nodiscard]] bool AnyMoves(const std::vector<Session*>& members, Turn& turn);
   void AnswerMembers(Session* session, const absl::Status& status, Turn& turn);
   void AnswerRestores(Session* session, const absl::Status& status, Turn& turn);
+  [[nodiscard]] absl::Status TooLate(Session* session) const;
   void Reopen(Session* session, Turn& turn);
   void BringBack(const std::vector<quota::LeaseId>& leases, Turn& turn);
   // Their bytes are granted, or begin to be: what they have stays, for the time

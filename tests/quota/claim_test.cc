@@ -60,11 +60,14 @@ class ClaimTest : public EngineTest {
     Do(acquire);
     return acquire.request;
   }
-  RequestId WaitFor(TenantId tenant, std::vector<LeaseId> leases) {
+  RequestId WaitFor(TenantId tenant, std::vector<LeaseId> leases,
+                    Nanoseconds wait = kHour,
+                    Nanoseconds linger = Nanoseconds(0)) {
     Do(Restore{.request = RequestId{++last_request_},
                .session = SessionId{tenant.value},
                .leases = std::move(leases),
-               .deadline = now_ + kHour});
+               .deadline = now_ + wait,
+               .linger = linger});
     return RequestId{last_request_};
   }
   // Leases of the tenant in both pools, evicted.
@@ -117,6 +120,38 @@ TEST_F(ClaimTest, WindowsAreOpenForAsLongAsTheyWereHeld) {
             window.from + seconds(2));
   EXPECT_EQ(PhaseAt(window, window.from + seconds(3)).until,
             window.from + seconds(4));
+}
+
+TEST_F(ClaimTest, ARestoreThatIsSentAgainInTimeKeepsItsPlaceAndItsClaim) {
+  const auto away = Soft(kA, 800);
+  Do(Evicted{*away});
+  const auto first = Soft(kB, 600), second = Soft(kB, 424);
+  const RequestId request = WaitFor(kA, {*away}, seconds(10), seconds(1));
+  const auto again = [&] {
+    return Restore{.request = request,
+                   .leases = {},
+                   .deadline = now_ + seconds(10),
+                   .linger = seconds(1)};
+  };
+  RunUntil(milliseconds(10'900));
+  ASSERT_TRUE(engine_.IsWaiting(request)) << "its time was over at 10 s";
+  EXPECT_EQ(engine_.DenialOf(request).denied.deficit_bytes, 800u);
+  EXPECT_FALSE(engine_.DenialOf(request).denied.claimed);
+  EXPECT_THAT(Do(again()), IsEmpty());
+  // The bytes that it lacks are soft: the claim holds from 1 to 9 s, and from 17 to
+  // 33 s, in which others do not get what is collected for it.
+  Release(*first);
+  EXPECT_TRUE(Passes(kC));
+  RunUntil(milliseconds(20'800));
+  EXPECT_FALSE(Passes(kC));
+  RunUntil(milliseconds(21'800));
+  EXPECT_THAT(Do(again()), IsEmpty());
+  RunUntil(milliseconds(32'700));
+  EXPECT_TRUE(engine_.IsWaiting(request));
+  RunUntil(milliseconds(32'900));
+  EXPECT_FALSE(engine_.IsWaiting(request)) << "nobody has asked again";
+  EXPECT_TRUE(Passes(kC));
+  Release(*second);
 }
 
 TEST_F(ClaimTest, AClaimThatIsNotKnownYetHoldsNothingAndOneForEverEnds) {

@@ -503,6 +503,17 @@ TEST_F(PlannerTest, TrimmingIsAskedOfBorrowersFirstAndNeedlessEvictionWaits) {
   EXPECT_EQ(plan_.trims.size(), 2u);
 }
 
+// Of a request that was put off since.
+TEST_F(PlannerTest, ADeadlineThatIsOverLeavesTheTimeToTrim) {
+  Add(kA, 10, 90).trimmable_bytes = 4;
+  Demand demand = Wants(Cause::kWithinGuarantee, kB, 4);
+  demand.deadline = now_ + -kSecond;
+  Make(demand);
+  ASSERT_EQ(plan_.trims.size(), 1u);
+  EXPECT_EQ(plan_.trim_deadline, now_ + options_.trim_wait);
+  EXPECT_EQ(plan_.trim_by, now_ + options_.trim_wait);
+}
+
 TEST_F(PlannerTest, EvictionsWaitForTrimsFromTheFirstAskingOn) {
   Add(kA, 10, 90).trimmable_bytes = 4;
   Demand demand = Wants(Cause::kBorrow, kB, 4);

@@ -368,6 +368,11 @@ void ReferenceModel::Expire() {
     const auto next =
         std::min_element(waiters_.begin(), waiters_.end(), earlier);
     if (next->wanted.deadline > now_) break;
+    if (next->wanted.linger > Nanoseconds(0)) {
+      next->wanted.deadline =
+          now_ + std::exchange(next->wanted.linger, Nanoseconds(0));
+      continue;
+    }
     const Wanted request = next->wanted;
     waiters_.erase(next);
     Deny(request, WhyNotNow(request));

@@ -66,6 +66,7 @@ class ReferenceModel {
     std::map<PoolId, uint64_t> bytes;
     uint32_t handles = 0;
     Instant deadline;
+    Nanoseconds linger{0};  // put off by this, once
     bool hard = true;
     std::vector<LeaseId> leases;  // of a Restore
     std::set<LeaseId> back = {};  // came back in part

@@ -63,13 +63,20 @@ void ReferenceModel::On(const Evicted& event) {
 }
 
 void ReferenceModel::On(const Restore& event) {
-  if (IsWaiting(event.request)) return;
+  if (IsWaiting(event.request)) {
+    Wanted& waits = WaiterOf(event.request).wanted;
+    if (!waits.IsRestore()) return;
+    waits.deadline = std::max(waits.deadline, event.deadline);
+    waits.linger = event.linger;
+    return;
+  }
   Wanted wanted{.request = event.request,
                 .session = event.session,
                 .tenant = {},
                 .bytes = {},
                 .handles = 0,
                 .deadline = event.deadline,
+                .linger = event.linger,
                 .hard = false,
                 .leases = {}};
   bool several = false, waits = false;
