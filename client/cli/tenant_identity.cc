@@ -17,7 +17,7 @@ namespace gmb::cli {
 
 namespace {
 
-std::filesystem::path Resolve(const std::string& socket_dir) {
+std::filesystem::path ResolvedDir(const std::string& socket_dir) {
   const std::filesystem::path dir = internal::ResolveSocketDir(socket_dir);
   return dir.has_filename() ? dir : dir.parent_path();  // "a/" is a
 }
@@ -37,7 +37,7 @@ bool IsOfABroker(const std::filesystem::path& dir) {
 // The broker's own directory. `gmb run` leaves that of its tenant, DIR/tenants/NAME,
 // in the environment; from there it is DIR, which need not be there, or mounted.
 std::filesystem::path RootOf(const std::string& socket_dir) {
-  const std::filesystem::path dir = Resolve(socket_dir);
+  const std::filesystem::path dir = ResolvedDir(socket_dir);
   const std::filesystem::path root = dir.parent_path().parent_path();
   if (dir.parent_path().filename() != "tenants") return dir;
   const bool has_stopped =
@@ -55,12 +55,13 @@ std::filesystem::path DirectoryOf(const std::string& socket_dir,
 
 std::string SharedSocketDir(const std::string& socket_dir) {
   const std::filesystem::path root = RootOf(socket_dir);
-  const bool has_stopped = !HasSocket(Resolve(socket_dir)) && IsOfABroker(root);
+  const bool has_stopped =
+      !HasSocket(ResolvedDir(socket_dir)) && IsOfABroker(root);
   return has_stopped || HasSocket(root) ? root.string() : socket_dir;
 }
 
 std::string TenantOfDirectory(const std::string& socket_dir) {
-  const std::filesystem::path dir = Resolve(socket_dir);
+  const std::filesystem::path dir = ResolvedDir(socket_dir);
   return dir.parent_path().filename() == "tenants" && !IsOfABroker(dir)
              ? dir.filename().string()
              : "";
