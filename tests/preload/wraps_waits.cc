@@ -2,6 +2,8 @@
 // up what comes next, and that is the driver's own.
 #include <dlfcn.h>
 
+#include <initializer_list>
+
 extern "C" __attribute__((visibility("default"))) int CallTheDriver() {
   for (const char* const wait : {"cuEventSynchronize", "cuCtxSynchronize"}) {
     if (dlsym(RTLD_NEXT, wait) == nullptr) return -1;
