@@ -92,7 +92,7 @@ function(gmb_install_run_library)
     execute_process(
       COMMAND \"${Python3_EXECUTABLE}\" -B \"${CMAKE_SOURCE_DIR}/client/python/bundle_libraries.py\"
               --patchelf \"${GMB_PATCHELF}\" --strip \"${CMAKE_STRIP}\"
-              --leave libssl --leave libcrypto --leave libz --leave libcares
+              --leave libssl --leave libcrypto --leave libz --leave libcares --own-run-time
               \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${folder}\"
       COMMAND_ERROR_IS_FATAL ANY)")
 endfunction()

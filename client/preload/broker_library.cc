@@ -63,10 +63,29 @@ void* OpenOwnCopy(const std::string& beside, OwnLibraries* own) {
   return last;
 }
 
+// A program may have C++'s run time within itself, and export it. The shared one
+// uses that in part then, and std::call_once crashes between the two. A copy of
+// our own has a run time of its own.
+bool ExportsARunTime() {
+  const void* const proxy = RealSymbol(RTLD_DEFAULT, "__once_proxy");
+  Dl_info where{};
+  return proxy != nullptr && dladdr(proxy, &where) != 0 &&
+         where.dli_fname != nullptr &&
+         std::string(where.dli_fname).find("libstdc++.so") == std::string::npos;
+}
+
 void* Open() {
   OwnLibraries own;
   const std::string beside = FolderOfThisLibrary();
   void* library = OpenOwnCopy(beside, &own);
+  if (library == nullptr && ExportsARunTime()) {
+    Say("cannot load the client library: this program exports a C++ run time "
+        "of "
+        "its own, with which only an installed gmb gets along (make install, "
+        "or a "
+        "package)");
+    return nullptr;
+  }
   if (library == nullptr) library = dlopen((beside + kFile).c_str(), kHow);
   if (library == nullptr) library = dlopen(kFile, kHow);
   if (library == nullptr) {

@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 """Copies beside the wheel's libraries what they need and other machines may lack.
 
-    bundle_libraries.py --patchelf PROGRAM --strip PROGRAM [--leave NAME]... FOLDER
+    bundle_libraries.py --patchelf PROGRAM --strip PROGRAM [--leave NAME]... [--own-run-time] FOLDER
 
 The copies get names of their own (libcrypto.so.3 becomes libgmb-crypto.so.3), so that
 neither they nor the process's own libraries are ever taken for each other, and keep their
 state to themselves (tools/separate-symbols). So does libgmb.so itself, of which `gmb run`
 may bring another. The file "order" names them all, each behind those that it needs.
 Libraries that every Linux has are left out, and those that a process may have once
-only: the C and C++ run times.
+only: the C run time, and C++'s where objects of C++ go between libraries (PyTorch's).
+Where none do, --own-run-time takes C++'s along: a program that exports one of its own
+has the shared one use that in part, and std::call_once crashes between the two.
 """
 
 import argparse
@@ -19,9 +21,8 @@ import subprocess
 import sys
 
 SEPARATE_SYMBOLS = pathlib.Path(__file__).resolve().parents[2] / "tools" / "separate-symbols"
-SYSTEM = re.compile(
-    r"(libc|libm|libpthread|libdl|librt|libresolv|libstdc\+\+|libgcc_s)\.so|ld-linux|linux-vdso"
-)
+SYSTEM = re.compile(r"(libc|libm|libpthread|libdl|librt|libresolv|libgcc_s)\.so|ld-linux|linux-vdso")
+CXX_RUN_TIME = "libstdc++"
 
 
 def needed(library, left):
@@ -76,15 +77,18 @@ def main():
     parser.add_argument("--leave", action="append", default=[], metavar="NAME",
                         help="a library of the system's that is not copied: libssl")
     parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--own-run-time", action="store_true",
+                        help="take a copy of C++'s run time, too")
     options = parser.parse_args()
     folder = options.folder
+    left = options.leave if options.own_run_time else [*options.leave, CXX_RUN_TIME]
 
     for link in [path for path in folder.iterdir() if path.is_symlink()]:
         link.resolve().rename(link)  # a wheel has no links: each would be a copy
     real = sorted(path for path in folder.iterdir() if ".so" in path.name)
     found = {}
     for library in real:
-        found.update(needed(library, options.leave))
+        found.update(needed(library, left))
     # libgmb_torch.so is opened by its path alone, and keeps its name.
     renamed = sorted({*found, *(path.name for path in real)} - {"libgmb_torch.so"})
     for name, path in {**found, **{path.name: path for path in real}}.items():

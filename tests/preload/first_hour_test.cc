@@ -267,7 +267,26 @@ TEST_F(FirstHourTest, AProgramThatHasAGrpcGoesOnWithIt) {
   EXPECT_EQ(program.AwaitExit(), 0) << program.Err();
   EXPECT_EQ(program.Out(), "grpc 1 alloc 0\ngrpc 1 alloc 0\n");
 }
+
+TEST_F(FirstHourTest, AProgramWithARunTimeOfItsOwnIsServed) {
+  ProgramRun run{
+      .steps = {absl::StrCat("alloc x ", kSome), "write x 4096", "free x"},
+      .run_options = {"--preload", PRELOAD_APART},
+      .exports_a_run_time = true};
+  EXPECT_THAT(Run(run),
+              ElementsAre("alloc x 0", "write x 0", "free x 0", "end"));
+}
 #endif
+
+// As it lies in a build.
+TEST_F(FirstHourTest, WhereTheRunTimesCannotBeKeptApartItSaysSo) {
+  const auto program = Start(
+      "program",
+      {.steps = {absl::StrCat("alloc x ", kSome)}, .exports_a_run_time = true});
+  EXPECT_EQ(program->AwaitExit(), 0) << program->Err();
+  EXPECT_THAT(program->Out(), Not(HasSubstr("alloc x 0")));
+  EXPECT_THAT(program->Err(), HasSubstr("exports a C++ run time of its own"));
+}
 
 #ifdef JEMALLOC
 TEST_F(FirstHourTest, JemallocInFrontOrBehindIsBorne) {

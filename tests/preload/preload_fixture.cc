@@ -37,9 +37,10 @@ std::unique_ptr<Program> PreloadTest::Start(const std::string& name,
   words.insert(words.end(), run.run_options.begin(), run.run_options.end());
   words.insert(words.end(), {"--", "env"});
   words.insert(words.end(), run.environment.begin(), run.environment.end());
-  words.insert(words.end(),
-               {run.how == "linked" ? PRELOAD_LINKED_PROGRAM : PRELOAD_PROGRAM,
-                run.how});
+  words.push_back(run.how == "linked"      ? PRELOAD_LINKED_PROGRAM
+                  : run.exports_a_run_time ? PRELOAD_RUN_TIME_PROGRAM
+                                           : PRELOAD_PROGRAM);
+  words.push_back(run.how);
   words.insert(words.end(), run.steps.begin(), run.steps.end());
   return std::make_unique<Program>(Directory(), name, words);
 }
