@@ -26,6 +26,9 @@ struct EngineOptions {
   // How long it holds at first where soft or returning bytes could cover its
   // claim.
   Nanoseconds covered_hold = std::chrono::seconds(8);
+  // How long after it began to wait a Restore that is sent again goes on with what
+  // it had. Its holds grow with its age: then it is a new request.
+  Nanoseconds longest_series = std::chrono::minutes(2);
 };
 
 class Engine {

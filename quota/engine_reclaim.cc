@@ -27,7 +27,8 @@ void Engine::State::On(const Evicted& event, Effects& effects) {
 void Engine::State::On(const Restore& event, Effects& effects) {
   if (waiters.Contains(event.request)) {
     if (waiters.Of(event.request).asked.IsRestore())
-      waiters.PutOff(event.request, event.deadline, event.linger);
+      waiters.PutOff(event.request, event.deadline, event.linger,
+                     options.longest_series);
     return;
   }
   Request request{.request = event.request,
@@ -186,6 +187,8 @@ void Engine::State::On(const Shared& event, Effects& effects) {
   // Its session's other losses do not join this Restore for its sake.
   Waiter waiter = Dequeue(*restore);
   leases.CollectParts(waiter.asked);
+  // While it waits nobody else can ask for that lease.
+  waiter.asked.linger = Nanoseconds(0);
   std::vector<PoolId> touched;
   waiter.asked.AddPoolsTo(touched);
   Enqueue(std::move(waiter));

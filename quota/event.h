@@ -112,9 +112,10 @@ struct Evicted {
 // count as done; one that another Restore waits for is refused (kBadState),
 // leases of several tenants too (kBadRequest).
 //
-// A Restore with the id of one that waits has it wait until the later of the
-// deadlines, with the new `linger`, and says nothing else; with the id of an
-// Acquire that waits it is ignored.
+// A Restore with the id of one that waits, of one pool alone, has it wait until
+// the later of the deadlines, with the new `linger`, as long as it began to wait
+// less than EngineOptions::longest_series ago. It says nothing else; with the id
+// of another request that waits it is ignored.
 struct Restore {
   RequestId request{};
   SessionId session{};  // that waits, and whose end ends the wait

@@ -40,19 +40,30 @@ Waiter Waiters::Remove(RequestId request) {
   return waiter;
 }
 
-void Waiters::PutOff(RequestId request, Instant deadline, Nanoseconds linger) {
+void Waiters::PutOff(RequestId request, Instant deadline, Nanoseconds linger,
+                     Nanoseconds longest) {
   Waiter& waiter = MustFind(table_, request, "request");
-  expiries_.erase(ExpiryOf(waiter));
-  waiter.asked.deadline = std::max(waiter.asked.deadline, deadline);
-  waiter.asked.linger = linger;
-  expiries_.insert(ExpiryOf(waiter));
+  const Instant last = waiter.since + longest;
+  const Request& asked = waiter.asked;
+  if (asked.parts.size() > 1 || asked.deadline >= last) return;
+  SetDeadline(waiter, std::max(asked.deadline, std::min(deadline, last)),
+              linger);
 }
 
 bool Waiters::BeginToLinger(RequestId request, Instant now) {
-  const Nanoseconds linger = Of(request).asked.linger;
-  if (linger <= Nanoseconds(0)) return false;
-  PutOff(request, now + linger, Nanoseconds(0));
+  Waiter& waiter = MustFind(table_, request, "request");
+  const Request& asked = waiter.asked;
+  if (asked.parts.size() > 1 || asked.linger <= Nanoseconds(0)) return false;
+  SetDeadline(waiter, now + asked.linger, Nanoseconds(0));
   return true;
+}
+
+void Waiters::SetDeadline(Waiter& waiter, Instant deadline,
+                          Nanoseconds linger) {
+  expiries_.erase(ExpiryOf(waiter));
+  waiter.asked.deadline = deadline;
+  waiter.asked.linger = linger;
+  expiries_.insert(ExpiryOf(waiter));
 }
 
 std::optional<Instant> Waiters::NextDeadline() const {

@@ -62,8 +62,11 @@ class Waiters {
       return std::nullopt;
     return expiries_.begin()->request;
   }
-  // It waits until `deadline`, if that is the later one, and lingers from then on.
-  void PutOff(RequestId request, Instant deadline, Nanoseconds linger);
+  // It waits until `deadline`, if that is the later one and within `longest` of its
+  // beginning, and lingers from then on. One of several pools does neither: it would
+  // keep bytes in one pool for as long as another lacks some.
+  void PutOff(RequestId request, Instant deadline, Nanoseconds linger,
+              Nanoseconds longest);
   // Its deadline is over. False: and so is the time that it may linger.
   bool BeginToLinger(RequestId request, Instant now);
   // When the next expires, or the next claim begins or ceases to hold.
@@ -111,6 +114,7 @@ class Waiters {
             .request = waiter.asked.request};
   }
   void ScheduleTurn(Waiter& waiter, Instant now);
+  void SetDeadline(Waiter& waiter, Instant deadline, Nanoseconds linger);
 
   uint64_t last_place_ = 0;
   // All in trees: a table that grows, or sweeps what was erased, moves all in the

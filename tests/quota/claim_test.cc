@@ -154,6 +154,49 @@ TEST_F(ClaimTest, ARestoreThatIsSentAgainInTimeKeepsItsPlaceAndItsClaim) {
   Release(*second);
 }
 
+// As one under `gmb run` does: a Restore that cannot be served, for hours.
+TEST_F(ClaimTest, OneThatIsSentAgainForHoursKeepsNobodyOutForMinutes) {
+  const auto away = Soft(kA, 800);
+  Do(Evicted{*away});
+  const auto stays = Soft(kB, 600);
+  RequestId request = WaitFor(kA, {*away}, seconds(10), seconds(1));
+  Nanoseconds last{0}, longest{0};
+  for (int second = 1; second <= 7200; ++second) {
+    RunUntil(seconds(second));
+    if (!engine_.IsWaiting(request)) {
+      request = WaitFor(kA, {*away}, seconds(10), seconds(1));
+    } else if (second % 10 == 0) {
+      Do(Restore{.request = request,
+                 .leases = {},
+                 .deadline = now_ + seconds(10),
+                 .linger = seconds(1)});
+    }
+    if (!Passes(kC)) continue;
+    longest = std::max(longest, seconds(second) - last);
+    last = seconds(second);
+  }
+  EXPECT_GT(longest, seconds(40)) << "its later holds were reached";
+  EXPECT_LT(longest, seconds(60));
+  Release(*stays);
+}
+
+// It would keep bytes of one pool for as long as the other lacks some.
+TEST_F(ClaimTest, OneOfTwoPoolsEndsAtItsOwnTimeAlthoughItIsSentAgain) {
+  const std::vector<LeaseId> away = Away(kA, 100, 800);
+  const auto stays = Soft(kB, 600, kOther);
+  const RequestId request = WaitFor(kA, away, seconds(10), seconds(1));
+  RunUntil(seconds(9));
+  Do(Restore{.request = request,
+             .leases = {},
+             .deadline = now_ + seconds(10),
+             .linger = seconds(1)});
+  RunUntil(milliseconds(9'900));
+  EXPECT_TRUE(engine_.IsWaiting(request));
+  RunUntil(seconds(10));
+  EXPECT_FALSE(engine_.IsWaiting(request));
+  Release(*stays);
+}
+
 TEST_F(ClaimTest, AClaimThatIsNotKnownYetHoldsNothingAndOneForEverEnds) {
   const ClaimWindow unknown = {.from = Instant{} + seconds(1)};
   EXPECT_FALSE(PhaseAt(unknown, Instant::Max()).holds);

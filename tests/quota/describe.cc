@@ -88,7 +88,8 @@ struct EventText {
       absl::StrAppend(&leases, " ", lease.value);
     return absl::StrCat("Restore request=", e.request.value,
                         " session=", e.session.value, " leases=", leases,
-                        " deadline=", e.deadline.ns);
+                        " deadline=", e.deadline.ns,
+                        " linger=", e.linger.count());
   }
   std::string operator()(const SessionPausing& e) const {
     return absl::StrCat("SessionPausing session=", e.session.value,

@@ -21,7 +21,8 @@ constexpr uint64_t kSessions = 6;
 constexpr uint64_t kPoolBytes = 48;
 constexpr EngineOptions kOptions = {.max_handles = 24,
                                     .pass_window = Nanoseconds(40),
-                                    .covered_hold = Nanoseconds(90)};
+                                    .covered_hold = Nanoseconds(90),
+                                    .longest_series = Nanoseconds(400)};
 
 class Run {
  public:
@@ -219,6 +220,13 @@ class Run {
       }
     }
     if (Below(4) != 0) restore.deadline = now_ + Nanoseconds(Below(128) * 4);
+    if (Below(2) == 0) restore.linger = Nanoseconds(Below(64));
+    // Sent again: as a client does that waits on.
+    if (Below(4) == 0) {
+      restore.request = SomeRequest();
+      restore.leases.clear();
+      result_.sent_again += checker_.waiting().contains(restore.request);
+    }
     return restore;
   }
 

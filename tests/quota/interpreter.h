@@ -27,6 +27,7 @@ struct InterpreterResult {
   uint64_t restored_after_waiting = 0;
   uint64_t restored_nothing = 0;
   uint64_t restored_in_part = 0;
+  uint64_t sent_again = 0;  // Restores with the id of a request that waits
   uint64_t denied_pausing = 0;
   uint64_t denied_claimed = 0;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 
@@ -11,6 +12,7 @@ std::string InvariantChecker::Check(const Event& event, Instant now,
                                     const Effects& effects) {
   problem_.clear();
   CheckAnswers(event, effects);
+  PutOff(event, now);
   Follow(event, effects);
   CheckWaiters(now);
   const bool from_outside = std::holds_alternative<MissingChanged>(event) ||
@@ -112,10 +114,11 @@ void InvariantChecker::Follow(const Event& event, const Effects& effects) {
                 acquire->pool,
                 acquire->bytes,
                 {},
-                0}};
+                0,
+                Nanoseconds(0)}};
   }
   if (const auto* restore = std::get_if<Restore>(&event)) {
-    Waiter waiter{{}, restore->deadline, {}, 0, {}, 0};
+    Waiter waiter{{}, restore->deadline, {}, 0, {}, 0, restore->linger};
     for (const LeaseId id : restore->leases) {
       if (!evicted_.contains(id)) continue;
       waiter.leases.push_back(id);
@@ -202,6 +205,19 @@ void InvariantChecker::Follow(const Event& event, const Effects& effects) {
       });
     }
   }
+}
+
+void InvariantChecker::PutOff(const Event& event, Instant now) {
+  for (auto& [request, waiter] : waiting_) {
+    if (waiter.deadline <= now && waiter.linger > Nanoseconds(0))
+      waiter.deadline = now + std::exchange(waiter.linger, Nanoseconds(0));
+  }
+  const auto* again = std::get_if<Restore>(&event);
+  if (again == nullptr || !waiting_.contains(again->request)) return;
+  Waiter& waiter = waiting_.at(again->request);
+  if (waiter.leases.empty()) return;  // an Acquire
+  waiter.deadline = std::max(waiter.deadline, again->deadline);
+  waiter.linger = std::max(waiter.linger, again->linger);
 }
 
 void InvariantChecker::CheckWaiters(Instant now) {

@@ -24,6 +24,7 @@ class InvariantChecker {
     uint64_t bytes = 0;
     std::vector<LeaseId> leases;  // of a Restore
     uint64_t arrival = 0;
+    Nanoseconds linger{0};  // it may be put off by so much at its deadline
   };
 
   explicit InvariantChecker(const Engine& engine) : engine_(engine) {}
@@ -46,6 +47,8 @@ class InvariantChecker {
   // The bytes it asks for in a pool now; 0: nothing.
   uint64_t BytesIn(const Waiter& waiter, PoolId pool) const;
   void CheckAnswers(const Event& event, const Effects& effects);
+  // Deadlines as late as they may be.
+  void PutOff(const Event& event, Instant now);
   void CheckWaiters(Instant now);
   void CheckPool(PoolId pool, bool from_outside);
   void CheckTenantPool(PoolId pool, TenantId tenant, const PoolView& view);

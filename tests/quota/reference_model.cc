@@ -222,6 +222,7 @@ void ReferenceModel::Arrive(const Wanted& request) {
     ahead = std::max(ahead, static_cast<size_t>(n));
   }
   waiters_.push_back({.wanted = request, .head_since = {}});
+  waiters_.back().wanted.since = now_;
   ServeAll();
   if (!IsWaiting(request.request)) return;
   if (request.deadline <= now_) {
@@ -368,7 +369,7 @@ void ReferenceModel::Expire() {
     const auto next =
         std::min_element(waiters_.begin(), waiters_.end(), earlier);
     if (next->wanted.deadline > now_) break;
-    if (next->wanted.linger > Nanoseconds(0)) {
+    if (next->wanted.linger > Nanoseconds(0) && next->wanted.bytes.size() < 2) {
       next->wanted.deadline =
           now_ + std::exchange(next->wanted.linger, Nanoseconds(0));
       continue;

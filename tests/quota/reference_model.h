@@ -67,6 +67,7 @@ class ReferenceModel {
     uint32_t handles = 0;
     Instant deadline;
     Nanoseconds linger{0};  // put off by this, once
+    Instant since{};        // it waits
     bool hard = true;
     std::vector<LeaseId> leases;  // of a Restore
     std::set<LeaseId> back = {};  // came back in part

@@ -65,8 +65,10 @@ void ReferenceModel::On(const Evicted& event) {
 void ReferenceModel::On(const Restore& event) {
   if (IsWaiting(event.request)) {
     Wanted& waits = WaiterOf(event.request).wanted;
-    if (!waits.IsRestore()) return;
-    waits.deadline = std::max(waits.deadline, event.deadline);
+    const Instant last = waits.since + options_.longest_series;
+    if (!waits.IsRestore() || waits.bytes.size() > 1 || waits.deadline >= last)
+      return;
+    waits.deadline = std::max(waits.deadline, std::min(event.deadline, last));
     waits.linger = event.linger;
     return;
   }
@@ -114,6 +116,11 @@ void ReferenceModel::On(const Shared& event) {
   const auto lease = leases_.find(event.lease);
   if (lease == leases_.end()) return;
   lease->second.session = {};
+  for (ModelWaiter& waiter : waiters_) {
+    const auto& asked = waiter.wanted.leases;
+    if (std::find(asked.begin(), asked.end(), event.lease) != asked.end())
+      waiter.wanted.linger = Nanoseconds(0);
+  }
 }
 
 void ReferenceModel::On(const BytesLeaving& event) {
