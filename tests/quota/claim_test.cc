@@ -70,6 +70,13 @@ class ClaimTest : public EngineTest {
                .linger = linger});
     return RequestId{last_request_};
   }
+  // As a client that waits on.
+  Effects SendAgain(RequestId request, Nanoseconds wait) {
+    return Do(Restore{.request = request,
+                      .leases = {},
+                      .deadline = now_ + wait,
+                      .linger = seconds(1)});
+  }
   // Leases of the tenant in both pools, evicted.
   std::vector<LeaseId> Away(TenantId tenant, uint64_t here, uint64_t there) {
     const std::vector<LeaseId> leases = {*Soft(tenant, here),
@@ -127,17 +134,11 @@ TEST_F(ClaimTest, ARestoreThatIsSentAgainInTimeKeepsItsPlaceAndItsClaim) {
   Do(Evicted{*away});
   const auto first = Soft(kB, 600), second = Soft(kB, 424);
   const RequestId request = WaitFor(kA, {*away}, seconds(10), seconds(1));
-  const auto again = [&] {
-    return Restore{.request = request,
-                   .leases = {},
-                   .deadline = now_ + seconds(10),
-                   .linger = seconds(1)};
-  };
   RunUntil(milliseconds(10'900));
   ASSERT_TRUE(engine_.IsWaiting(request)) << "its time was over at 10 s";
   EXPECT_EQ(engine_.DenialOf(request).denied.deficit_bytes, 800u);
   EXPECT_FALSE(engine_.DenialOf(request).denied.claimed);
-  EXPECT_THAT(Do(again()), IsEmpty());
+  EXPECT_THAT(SendAgain(request, seconds(10)), IsEmpty());
   // The bytes that it lacks are soft: the claim holds from 1 to 9 s, and from 17 to
   // 33 s, in which others do not get what is collected for it.
   Release(*first);
@@ -145,7 +146,7 @@ TEST_F(ClaimTest, ARestoreThatIsSentAgainInTimeKeepsItsPlaceAndItsClaim) {
   RunUntil(milliseconds(20'800));
   EXPECT_FALSE(Passes(kC));
   RunUntil(milliseconds(21'800));
-  EXPECT_THAT(Do(again()), IsEmpty());
+  EXPECT_THAT(SendAgain(request, seconds(10)), IsEmpty());
   RunUntil(milliseconds(32'700));
   EXPECT_TRUE(engine_.IsWaiting(request));
   RunUntil(milliseconds(32'900));
@@ -159,24 +160,42 @@ TEST_F(ClaimTest, OneThatIsSentAgainForHoursKeepsNobodyOutForMinutes) {
   const auto away = Soft(kA, 800);
   Do(Evicted{*away});
   const auto stays = Soft(kB, 600);
-  RequestId request = WaitFor(kA, {*away}, seconds(10), seconds(1));
-  Nanoseconds last{0}, longest{0};
-  for (int second = 1; second <= 7200; ++second) {
-    RunUntil(seconds(second));
-    if (!engine_.IsWaiting(request)) {
-      request = WaitFor(kA, {*away}, seconds(10), seconds(1));
-    } else if (second % 10 == 0) {
-      Do(Restore{.request = request,
-                 .leases = {},
-                 .deadline = now_ + seconds(10),
-                 .linger = seconds(1)});
+  for (const Nanoseconds wait :
+       {Nanoseconds(0), Nanoseconds(seconds(10)), kHour}) {
+    SCOPED_TRACE(wait.count());
+    RequestId request = WaitFor(kA, {*away}, seconds(10), seconds(1));
+    Instant last = now_;
+    Nanoseconds longest{0};
+    const Nanoseconds from = now_ - Instant{};
+    for (int second = 1; second <= 7200; ++second) {
+      RunUntil(from + seconds(second));
+      if (!engine_.IsWaiting(request))
+        request = WaitFor(kA, {*away}, seconds(10), seconds(1));
+      else
+        SendAgain(request, wait);
+      if (!Passes(kC)) continue;
+      longest = std::max(longest, now_ - last);
+      last = now_;
     }
-    if (!Passes(kC)) continue;
-    longest = std::max(longest, seconds(second) - last);
-    last = seconds(second);
+    EXPECT_GT(longest, seconds(40)) << "its later holds were reached";
+    EXPECT_LT(longest, seconds(60));
+    Do(Cancel{request});
   }
-  EXPECT_GT(longest, seconds(40)) << "its later holds were reached";
-  EXPECT_LT(longest, seconds(60));
+  Release(*stays);
+}
+
+// While it waits nobody else can ask for the lease.
+TEST_F(ClaimTest, OneWhoseLeaseIsSharedMeanwhileEndsAtItsOwnTime) {
+  const auto away = Soft(kA, 800);
+  Do(Evicted{*away});
+  const auto stays = Soft(kB, 600);
+  const RequestId request = WaitFor(kA, {*away}, seconds(10), seconds(1));
+  RunUntil(seconds(9));
+  Do(Shared{*away});
+  RunUntil(milliseconds(9'900));
+  EXPECT_TRUE(engine_.IsWaiting(request));
+  RunUntil(seconds(10));
+  EXPECT_FALSE(engine_.IsWaiting(request));
   Release(*stays);
 }
 
@@ -186,10 +205,7 @@ TEST_F(ClaimTest, OneOfTwoPoolsEndsAtItsOwnTimeAlthoughItIsSentAgain) {
   const auto stays = Soft(kB, 600, kOther);
   const RequestId request = WaitFor(kA, away, seconds(10), seconds(1));
   RunUntil(seconds(9));
-  Do(Restore{.request = request,
-             .leases = {},
-             .deadline = now_ + seconds(10),
-             .linger = seconds(1)});
+  SendAgain(request, seconds(10));
   RunUntil(milliseconds(9'900));
   EXPECT_TRUE(engine_.IsWaiting(request));
   RunUntil(seconds(10));
