@@ -166,16 +166,7 @@ std::optional<Verdict> Judge::ExamineGate(Candidate& candidate) {
   } else if (lease.no_room) {
     refused = Verdict::kNoHostRoom;
   } else if (lease.gate == Gate::kActive) {
-    const bool pausable = rules_.may_pause && options_.pause &&
-                          ExcessBytes(*candidate.tenant) > 0;
-    if (pausable) {
-      candidate.step = Step::kPause;
-      candidate.borrowed_per_weight =
-          static_cast<double>(ExcessBytes(*candidate.tenant)) /
-          candidate.tenant->weight;
-    } else {
-      refused = Verdict::kActive;
-    }
+    refused = ExaminePause(candidate);
   }
   if (!refused || !rules_.may_kill) return refused;
   // Those who could not be asked have until the deadline to go by themselves.
@@ -183,6 +174,21 @@ std::optional<Verdict> Judge::ExamineGate(Candidate& candidate) {
                             ? now_ + options_.unmap_grace
                             : demand_.deadline;
   return Terminate(candidate, start, *refused);
+}
+
+std::optional<Verdict> Judge::ExaminePause(Candidate& candidate) {
+  const uint64_t excess_bytes = ExcessBytes(*candidate.tenant);
+  if (!rules_.may_pause || !options_.pause || excess_bytes == 0)
+    return Verdict::kActive;
+  const Instant spared_until = candidate.lease->no_pause_until;
+  if (now_ < spared_until) {
+    retry_at_ = std::min(retry_at_, spared_until);
+    return Verdict::kPauseFailed;
+  }
+  candidate.step = Step::kPause;
+  candidate.borrowed_per_weight =
+      static_cast<double>(excess_bytes) / candidate.tenant->weight;
+  return std::nullopt;
 }
 
 std::optional<Verdict> Judge::ExamineUntil(Instant until) {

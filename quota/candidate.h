@@ -67,6 +67,7 @@ class Judge {
  private:
   std::optional<Verdict> ExamineOverdue(Candidate& candidate);
   std::optional<Verdict> ExamineGate(Candidate& candidate);
+  std::optional<Verdict> ExaminePause(Candidate& candidate);
   std::optional<Verdict> ExamineAge(Candidate& candidate);
   // It is too young before that.
   std::optional<Verdict> ExamineUntil(Instant until);

@@ -34,6 +34,8 @@ absl::string_view VerdictText(Verdict verdict) {
       return "resident for too short a time";
     case Verdict::kBackOff:
       return "failed lately, left alone for a while";
+    case Verdict::kPauseFailed:
+      return "at work, and a pause failed lately: not paused for a while";
     case Verdict::kGuaranteed:
       return "within its tenant's guarantee";
     case Verdict::kTooMany:

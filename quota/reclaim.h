@@ -60,6 +60,8 @@ struct LeaseRow {
   Instant coming_until{};       // as one of a session that is coming back
   Instant let_in_until{};       // its gate has just opened for a scope
   Instant back_off_until{};     // after a failed step
+  // After a failed pause of its session. Of a shared one, of one of its users.
+  Instant no_pause_until{};
   // Between two times that its session comes into use, as is usual; 0: not
   // known. Of a shared one, the least of its users'.
   Nanoseconds usual_gap{0};
@@ -220,6 +222,7 @@ enum class Verdict : uint8_t {
   kNoHostRoom,       // no room for its contents
   kYoung,            // resident for too short a time
   kBackOff,          // it failed lately
+  kPauseFailed,      // active, and paused in vain lately
   kGuaranteed,       // within its tenant's guarantee
   kTooMany,          // more than kMaxVictims
   kInsufficient,     // all that could be taken would not have been enough

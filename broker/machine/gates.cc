@@ -55,6 +55,10 @@ void Gates::SetHeldUp(Session* session, uint32_t pauses) {
   session->gate->SetHeldUp(pauses, {});
 }
 
+void Gates::SparePauses(Session* session, quota::Instant until) {
+  session->gate->SparePauses(until, {});
+}
+
 absl::Status Gates::JoinGroup(Session* session, const std::string& name) {
   const bool printable = std::all_of(name.begin(), name.end(), [](char c) {
     return absl::ascii_isprint(static_cast<unsigned char>(c));
@@ -75,7 +79,18 @@ absl::Status Gates::JoinGroup(Session* session, const std::string& name) {
   session->group.Edit({}) = name;
   Recorder(state_).TouchSession(session->id);
   AddToGroup(session);
+  SpareAlike(*session);
   return absl::OkStatus();
+}
+
+// All of a group are paused together: also for a lease of one that was none of
+// them when their pause failed.
+void Gates::SpareAlike(const Session& joined) {
+  const auto& members = state_.groups->Members(*joined.tenant, *joined.group);
+  quota::Instant until = joined.gate->not_paused_before();
+  for (const uint64_t id : members)
+    until = std::max(until, state_.SessionAt(id).gate->not_paused_before());
+  for (const uint64_t id : members) SparePauses(&state_.SessionAt(id), until);
 }
 
 void Gates::Adopt(Session* session, const SessionRecord& record) {

@@ -29,6 +29,8 @@ class Gates {
   void Withdraw(Session* session);
   // See SessionGate::held_up; whoever is closed begins anew.
   void SetHeldUp(Session* session, uint32_t pauses);
+  // See SessionGate::not_paused_before.
+  void SparePauses(Session* session, quota::Instant until);
 
   // A session of another broker, as that one has left it.
   void Adopt(Session* session, const SessionRecord& record);
@@ -43,6 +45,7 @@ class Gates {
 
  private:
   void AddToGroup(Session* session);
+  void SpareAlike(const Session& joined);
   void TellGroup(const Session& session);
 
   State& state_;

@@ -62,7 +62,7 @@ class HostDesk {
   void MarkTrue(const Lease& lease);
   // The device has what the host pool has, as of now.
   void MarkFilled(Lease* lease);
-  // For a while: a step has failed, or its session did not park in time.
+  // For a while: a step has failed.
   void LeaveAlone(Lease* lease, quota::Instant now);
   // A copy from before the last writes does not become true by sealing.
   void BeforeSeal(const Session& session, Lease* lease);

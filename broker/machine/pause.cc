@@ -23,6 +23,8 @@ namespace {
 constexpr quota::Nanoseconds kPauseLook = std::chrono::milliseconds(1);
 constexpr quota::Nanoseconds kLongestLook = std::chrono::milliseconds(20);
 constexpr quota::Nanoseconds kAPausedLease = std::chrono::microseconds(2);
+// After a pause that failed.
+constexpr quota::Nanoseconds kSpared = std::chrono::seconds(10);
 // Of leases and sessions, in one turn.
 constexpr uint64_t kMostLooks = 1024;
 
@@ -177,16 +179,18 @@ uint64_t Gatekeeper::CheckPause(Session* session, quota::Instant now,
   return pause.looks;
 }
 
-// Leaves the leases alone that it was for, and those that another pause of the
-// same sessions would be for: it would come to the same end. Others of idle
-// sessions need no pause, and can be taken.
+// Another pause of those at work, for whatever lease, would come to the same
+// end. Memory that has parked needs none and can be taken: others' now, theirs
+// later. Where nobody is at work the leases themselves are in the way.
 void Gatekeeper::OnPauseFailed(const Pause& pause, const PauseLook& look,
                                PauseEnd end, quota::Instant now) {
-  for (Lease* lease : pause.leases) host_.LeaveAlone(lease, now);
+  if (look.least() >= quota::Gate::kParked) {
+    for (Lease* lease : pause.leases) host_.LeaveAlone(lease, now);
+    return;
+  }
   for (Session* bound : pause.sessions) {
     if (!look.IsAtWork(*bound)) continue;
-    for (const quota::LeaseId id : *bound->leases)
-      host_.LeaveAlone(&state_.LeaseAt(id), now);
+    gates_.SparePauses(bound, now + kSpared);
     if (end == PauseEnd::kTooLate) {
       gates_.SetHeldUp(bound, 0);
     } else if (look.IsHeldUp(*bound)) {

@@ -34,6 +34,9 @@ void AddUser(const State& state, const Mapping& mapping, const Session& user,
       std::max(row->idle_since, user.gate->idle_since().value_or(now));
   row->coming_until = std::max(row->coming_until, user.waking->coming_until);
   row->let_in_until = std::max(row->let_in_until, user.waking->let_in_until);
+  // All of a group were paused, and are spared, together.
+  row->no_pause_until =
+      std::max(row->no_pause_until, user.gate->not_paused_before());
   const quota::Nanoseconds gap =
       user.gate->usual_gap().value_or(quota::Nanoseconds(0));
   if (row->usual_gap == quota::Nanoseconds(0) ||

@@ -66,6 +66,14 @@ class SessionGate {
   // another one had not.
   [[nodiscard]] uint32_t held_up() const { return held_up_; }
   void SetHeldUp(uint32_t pauses, Key<Gates> /*key*/) { held_up_ = pauses; }
+  // A pause has failed, and the next one would: it is not paused before that.
+  // Memory that it parks by itself may be taken.
+  [[nodiscard]] quota::Instant not_paused_before() const {
+    return not_paused_before_;
+  }
+  void SparePauses(quota::Instant until, Key<Gates> /*key*/) {
+    not_paused_before_ = until;
+  }
 
  private:
   std::shared_ptr<ipc::GateCells> cells_;
@@ -75,6 +83,7 @@ class SessionGate {
   std::optional<ipc::GateWord> closed_;  // the word as we left it
   std::optional<quota::Instant> pausing_until_;
   uint32_t held_up_ = 0;
+  quota::Instant not_paused_before_;
 };
 
 }  // namespace gmb::broker

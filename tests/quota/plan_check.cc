@@ -81,6 +81,7 @@ class PlanCheck {
     if (victim.step == Step::kPause) {
       Expect(within, who + "is paused for one who borrows");
       Expect(row.gate == Gate::kActive, who + "need not be paused");
+      Expect(row.no_pause_until <= now_, who + "was paused in vain lately");
       Expect(Excess(tenant) > 0, who + "is paused within its guarantee");
     } else {
       Expect(row.gate == Gate::kParked || row.gate == Gate::kClosed,

@@ -345,6 +345,30 @@ TEST_F(PlannerTest, AFailedVictimIsLeftAloneForItsBackOff) {
   EXPECT_EQ(plan_.retry_at, now_ + 5 * kSecond);
 }
 
+TEST_F(PlannerTest, WhoWasPausedInVainIsSparedPausesAlone) {
+  LeaseRow& lease = Add(kA, 10, 0);
+  lease.gate = Gate::kActive;
+  lease.no_pause_until = now_ + 5 * kSecond;
+  lease.trimmable_bytes = 4;
+  Within(10);
+  EXPECT_TRUE(plan_.victims.empty());
+  EXPECT_EQ(plan_.trims.size(), 1u);
+  EXPECT_EQ(Why(1), Verdict::kPauseFailed);
+  EXPECT_EQ(plan_.retry_at, now_ + 5 * kSecond);
+  Borrow(10);
+  EXPECT_EQ(Why(1), Verdict::kActive);
+  EXPECT_EQ(plan_.retry_at, Instant::Max());
+  lease.gate = Gate::kParked;
+  lease.trimmable_bytes = 0;
+  Within(10);
+  EXPECT_EQ(Victims(), Ids{1});
+  lease.gate = Gate::kActive;
+  now_ = now_ + 5 * kSecond;
+  Within(10);
+  ASSERT_EQ(Victims(), Ids{1});
+  EXPECT_EQ(plan_.victims[0].step, Step::kPause);
+}
+
 TEST_F(PlannerTest, WhoDoesNotUnmapIsTerminatedIfPolicyAllows) {
   AddOverdue(kA, 10);
   now_ = now_ + options_.kill_grace;

@@ -217,6 +217,10 @@ TEST(ReclaimPropertyTest, MistakesOfAPlannerAreNoticed) {
        [](auto& leases, auto&, auto&) {
          for (LeaseRow& row : leases) row.back_off_until = {};
        }},
+      {"failed pauses forgotten",
+       [](auto& leases, auto&, auto&) {
+         for (LeaseRow& row : leases) row.no_pause_until = {};
+       }},
       {"residency forgotten",
        [](auto& leases, auto& tenants, auto&) {
          for (LeaseRow& row : leases) row.restore_time = {};
@@ -445,6 +449,31 @@ TEST(ReclaimProgressTest, WhatAGuaranteePromisedIsServedWithinItsDeadline) {
   }
   EXPECT_GT(pauses, 20u);
   EXPECT_GT(pausing_denials, 0u);
+}
+
+// It is paused as a whole: for its second lease no sooner than for its first.
+TEST(ReclaimProgressTest, OneThatNeverParksIsPausedOnceInAWhile) {
+  ReclaimWorld world(SlowWorld());
+  world.AddPool(kPool, 100, 1);
+  TenantSetup borrows = QuotaOf(0, 100);
+  borrows.pause_grace = seconds(1);
+  world.AddTenant(TenantId{1}, borrows);
+  world.AddTenant(TenantId{2}, QuotaOf(50, 100));
+  const SessionId busy = world.AddSession(TenantId{1}, Manners::kNeverParks);
+  for (int i = 0; i < 2; ++i) {
+    world.Acquire(busy, kPool, 40, false, Contents::kPreserve, seconds(1), {});
+  }
+  world.Work(busy, seconds(100), seconds(1), {});
+  const SessionId owner = world.AddSession(TenantId{2});
+  world.At(Instant{} + seconds(1), [&] {
+    world.Acquire(owner, kPool, 50, false, Contents::kPreserve, seconds(60),
+                  {});
+  });
+  world.RunUntil(Instant{} + seconds(11));
+  EXPECT_EQ(world.figures().pauses, 1u);
+  world.RunUntil(Instant{} + seconds(13));
+  EXPECT_EQ(world.figures().pauses, 2u) << "and then it is tried anew";
+  EXPECT_EQ(world.Check(), "");
 }
 
 // One that borrows among tenants whose scopes last for `t` at most, and who

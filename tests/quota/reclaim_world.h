@@ -149,8 +149,9 @@ class ReclaimWorld {
     uint64_t epoch = 0;  // of the gate word
     int working = 0;
     bool pausing = false;
-    bool restoring = false;  // waits for it, or it is under way
-    bool returning = false;  // it is under way
+    Instant not_paused_before{};  // its last pause has failed
+    bool restoring = false;       // waits for it, or it is under way
+    bool returning = false;       // it is under way
     Instant idle_since{};
     std::optional<Instant> used_at;  // when it last began to work
     Nanoseconds usual_gap{0};

@@ -26,7 +26,8 @@ Snapshot ReclaimWorld::TakeSnapshot() {
       copy.session_bytes += rows_.at(lease).bytes;
     if (session.usual_gap > Nanoseconds(0))
       copy.usual_gap = std::max(session.usual_gap, now_ - *session.used_at);
-    copy.busy = row.busy || sessions_.at(row.session).returning;
+    copy.busy = row.busy || session.returning;
+    copy.no_pause_until = session.not_paused_before;
   }
   snapshot_tenants_.clear();
   for (const auto& [id, setup] : tenants_) {
@@ -224,12 +225,9 @@ void ReclaimWorld::WithdrawPause(LeaseId lease) {
   if (!session.pausing) return;  // it parked in time
   ++figures_.pauses_withdrawn;
   session.pausing = false;
+  session.not_paused_before = now_ + options_.back_off;
   const SessionId id = row.session;
-  for (const LeaseId other : LeasesOf(id)) {
-    if (!victims_.contains(other)) continue;
-    rows_.at(other).back_off_until = now_ + options_.back_off;
-    Abandon(other);
-  }
+  for (const LeaseId other : LeasesOf(id)) Abandon(other);
   Tell(SessionPausing{id, false});
   TryToWork(id);
 }

@@ -2,6 +2,7 @@
 // (docs/reclaim.md, "What holds the broker back").
 #include <chrono>
 #include <cstdint>
+#include <vector>
 
 #include "gtest/gtest.h"
 #include "tests/broker/machine/machine_fixture.h"
@@ -24,7 +25,38 @@ class MachineHeldUpTest : public MachineFixture {
   static bool IsPaused(const SimClient* client) {
     return GateOf(client).paused();
   }
+  // Of a group: one that parks soon after a pause has begun and wants in again,
+  // and one whose scope ends half a second after it has begun.
+  struct Pair {
+    SimClient* comes = nullptr;
+    SimClient* stays = nullptr;
+    quota::Instant paused_at = {};
+  };
+  void RunUntilGranted(uint64_t id, std::vector<Pair> pairs) {
+    const quota::Instant until = world.now() + seconds(120);
+    for (Pair& pair : pairs) pair.paused_at = world.now();
+    while (world.now() < until && Outcome(owner, id) != "granted") {
+      for (size_t i = 0; i < pairs.size(); ++i)
+        Move(&pairs[i], static_cast<int64_t>(i) * milliseconds(10));
+      RunFor(milliseconds(5));
+    }
+    EXPECT_EQ(Outcome(owner, id), "granted");
+  }
   SimClient* owner = nullptr;
+
+ private:
+  void Move(Pair* pair, quota::Nanoseconds parks_after) {
+    const bool is_in = GateOf(pair->comes).scopes() > 0;
+    if (!IsPaused(pair->stays)) {
+      pair->paused_at = world.now();
+      if (!is_in) (void)Enter(pair->comes);
+    } else if (is_in && world.now() >= pair->paused_at + parks_after) {
+      Park(pair->comes);
+      Restore(pair->comes, seconds(60));
+    } else if (world.now() >= pair->paused_at + milliseconds(500)) {
+      Park(pair->stays);
+    }
+  }
 };
 
 // The second one may wait on the GPU for what the first one is about to do.
@@ -53,6 +85,23 @@ TEST_F(MachineHeldUpTest, AMemberThatHasParkedIsLetInAgainSoon) {
   EXPECT_TRUE(IsPaused(two)) << "and then it is tried anew";
 }
 
+TEST_F(MachineHeldUpTest, AGroupThatParksAfterItsPauseIsTakenAtOnce) {
+  SimClient* one = Active("a", "ranks");
+  SimClient* two = Active("a", "ranks");
+  Lease(one, 30);
+  Lease(two, 30);
+  const uint64_t id = AskWithin();
+  Park(one);
+  const uint64_t restore = Restore(one);
+  RunFor(milliseconds(120));
+  ASSERT_EQ(Outcome(one, restore), "restored");
+  ASSERT_TRUE(Enter(one));
+  Park(one);
+  Park(two);
+  RunFor(milliseconds(50));
+  EXPECT_EQ(Outcome(owner, id), "granted");
+}
+
 TEST_F(MachineHeldUpTest, AMemberThatAsksAgainHasWaitedAllAlong) {
   SimClient* one = Active("a", "ranks");
   Active("a", "ranks");
@@ -74,22 +123,8 @@ TEST_F(MachineHeldUpTest, AGroupWithLongScopesIsTakenAfterSomeTries) {
   SimClient* two = Active("a", "ranks");
   Lease(one, 20);
   Lease(two, 20);
-  const quota::Instant began = world.now();
   const uint64_t id = AskWithin();
-  quota::Instant paused_at = began;
-  while (world.now() < began + seconds(60) && Outcome(owner, id) != "granted") {
-    if (!IsPaused(two)) {
-      paused_at = world.now();
-      if (GateOf(one).scopes() == 0) (void)Enter(one);
-    } else if (GateOf(one).scopes() > 0) {
-      Park(one);
-      Restore(one, seconds(60));
-    } else if (world.now() >= paused_at + milliseconds(500)) {
-      Park(two);
-    }
-    RunFor(milliseconds(5));
-  }
-  EXPECT_EQ(Outcome(owner, id), "granted");
+  RunUntilGranted(id, {{.comes = one, .stays = two}});
   EXPECT_EQ(Events("pause_withdrawn").size(), 3u) << "100, 200 and 400 ms";
   EXPECT_EQ(SessionOf(two).gate->held_up(), 0u) << "and it begins anew";
 }

@@ -179,17 +179,6 @@ TEST_F(MachinePausesTest, AGroupIsPausedAsAWhole) {
   EXPECT_EQ(Outcome(owner, id), "granted");
 }
 
-// All of a session's leases are as hard to have as those it was paused for.
-TEST_F(MachinePausesTest, AfterAPauseThatFailedItsOtherLeasesAreLeftAloneToo) {
-  Lease(busy, 30);
-  Lease(busy, 30);
-  AskWithin();
-  RunFor(milliseconds(2010));
-  EXPECT_FALSE(IsPaused(busy));
-  RunFor(milliseconds(9900));
-  EXPECT_EQ(Events("pause_started").size(), 1u);
-}
-
 TEST_F(MachinePausesTest, AMemberThatIsOffEndsTheOthersPause) {
   SetTenant("b", {.pause_grace = seconds(2)});
   SimClient* one = Active("a", "ranks");
