@@ -193,7 +193,7 @@ void Gatekeeper::OnPauseFailed(const Pause& pause, const PauseLook& look,
     gates_.SparePauses(bound, now + kSpared);
     if (end == PauseEnd::kTooLate) {
       gates_.SetHeldUp(bound, 0);
-    } else if (look.IsHeldUp(*bound)) {
+    } else if (look.IsWaitedIn(*bound)) {
       gates_.SetHeldUp(bound, bound->gate->held_up() + 1);
     }
   }

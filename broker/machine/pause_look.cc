@@ -57,8 +57,7 @@ uint64_t PauseLook::KeyOf(const Session& session) const {
 }
 
 bool PauseLook::IsHeldUp(const Group& group) const {
-  if (!group.at_work || group.waits_since == quota::Instant::Max())
-    return false;
+  if (!IsWaitedIn(group)) return false;
   const quota::Nanoseconds held_back =
       kHeldBack * (int64_t{1} << std::min(group.held_up, kMostDoublings));
   return now_ >= group.waits_since + std::min(held_back, group.pause_grace);

@@ -30,11 +30,12 @@ class PauseLook {
   [[nodiscard]] bool IsAtWork(const Session& session) const {
     return Of(session).at_work;
   }
-  // One of its group has parked and waits to go on, for too long by now, while
-  // another one has not parked.
-  [[nodiscard]] bool IsHeldUp(const Session& session) const {
-    return IsHeldUp(Of(session));
+  // One of its group has parked and waits to go on, while another one has not
+  // parked.
+  [[nodiscard]] bool IsWaitedIn(const Session& session) const {
+    return IsWaitedIn(Of(session));
   }
+  // That, for too long by now.
   [[nodiscard]] bool AnyHeldUp() const;
 
  private:
@@ -49,6 +50,9 @@ class PauseLook {
   [[nodiscard]] uint64_t KeyOf(const Session& session) const;
   [[nodiscard]] const Group& Of(const Session& session) const {
     return groups_.at(KeyOf(session));
+  }
+  [[nodiscard]] static bool IsWaitedIn(const Group& group) {
+    return group.at_work && group.waits_since != quota::Instant::Max();
   }
   [[nodiscard]] bool IsHeldUp(const Group& group) const;
 

@@ -129,6 +129,20 @@ TEST_F(MachineHeldUpTest, AGroupWithLongScopesIsTakenAfterSomeTries) {
   EXPECT_EQ(SessionOf(two).gate->held_up(), 0u) << "and it begins anew";
 }
 
+// A pause that ends for all of them is one that each of them was held up by.
+TEST_F(MachineHeldUpTest, GroupsThatShareALeaseAreTakenAfterAsManyTries) {
+  SimClient* one = Active("a", "ranks");
+  SimClient* two = Active("a", "ranks");
+  SimClient* three = Active("a", "readers");
+  SimClient* four = Active("a", "readers");
+  Lease(two, 40, {.share_as = "w"});
+  ASSERT_EQ(Outcome(four, Attach(four, "w")), "attached");
+  const uint64_t id = AskWithin();
+  RunUntilGranted(
+      id, {{.comes = one, .stays = two}, {.comes = three, .stays = four}});
+  EXPECT_EQ(Events("pause_withdrawn").size(), 3u) << "100, 200 and 400 ms";
+}
+
 // Nor does one that has parked wait for longer than a pause may last.
 TEST_F(MachineHeldUpTest, AGroupThatDoesNotParkInTimeIsTriedAnewFromTheStart) {
   SetTenant("a", {.pause_grace = milliseconds(300)});
