@@ -170,7 +170,9 @@ void Engine::State::On(const Softened& event, Effects& effects) {
   // Nobody is served while it stands in no queue.
   Waiter waiter = Dequeue(event.request);
   Request::Part& part = waiter.asked.parts.front();
+  const bool was_covered = pools.IsCovered(waiter.asked);
   part.ask.hard = false;
+  if (!was_covered) BeginClaimAnew(&waiter);
   const PoolId pool = part.pool;
   Enqueue(std::move(waiter));
   Settle(pool, *pools.Find(pool), effects);

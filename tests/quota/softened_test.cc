@@ -71,6 +71,78 @@ TEST_F(SoftenedTest, ItKeepsItsClaim) {
   EXPECT_TRUE(engine_.IsWaiting(head));
 }
 
+// B's 30 soft bytes cover it only as a soft one: as a hard one it lacks the sum.
+class SoftenedClaimTest : public SoftenedTest {
+ protected:
+  void SetUp() override {
+    SoftenedTest::SetUp();
+    SetQuota(kA, 40, 100);
+    Take(kB, 30);
+    Do(Soft(kB, 30));
+    head_ = Wait(kC, 50, 100 * kSecond);
+    ASSERT_TRUE(engine_.IsWaiting(head_));
+  }
+  // Whether others pass it; they give it back.
+  bool Passes() {
+    const std::optional<LeaseId> lease = Take(kB, 5);
+    if (lease) Release(lease);
+    return lease.has_value();
+  }
+  // After so many seconds of its wait.
+  bool PassesAt(int64_t seconds) {
+    now_ = Instant{} + seconds * kSecond;
+    return Passes();
+  }
+  RequestId head_;
+};
+
+// It holds for 1 s, 2 s, 6 s and 18 s, the last time from 19 s on.
+TEST_F(SoftenedClaimTest, AsAHardOneItHoldsShortAtFirst) {
+  EXPECT_TRUE(PassesAt(0));
+  EXPECT_FALSE(PassesAt(1));
+  EXPECT_TRUE(PassesAt(2));
+  EXPECT_FALSE(PassesAt(36));
+  EXPECT_TRUE(PassesAt(38));
+  EXPECT_TRUE(PassesAt(39));
+}
+
+TEST_F(SoftenedClaimTest, ItHoldsForAsLongAsReclaimNeedsOnceItIsCovered) {
+  EXPECT_TRUE(PassesAt(38));
+  Do(Softened{head_});
+  ASSERT_TRUE(engine_.IsWaiting(head_));
+  EXPECT_TRUE(Passes());
+  EXPECT_FALSE(PassesAt(39));
+  EXPECT_FALSE(PassesAt(46));
+  EXPECT_TRUE(PassesAt(47));
+}
+
+TEST_F(SoftenedClaimTest, AHoldThatLastsAsLongByItselfGoesOn) {
+  EXPECT_FALSE(PassesAt(20));
+  Do(Softened{head_});
+  EXPECT_FALSE(Passes());
+  EXPECT_FALSE(PassesAt(36));
+  EXPECT_TRUE(PassesAt(37));
+}
+
+TEST_F(SoftenedClaimTest, AShortHoldBeginsAnew) {
+  EXPECT_FALSE(PassesAt(3));
+  Do(Softened{head_});
+  EXPECT_TRUE(Passes());
+  EXPECT_FALSE(PassesAt(4));
+  EXPECT_FALSE(PassesAt(11));
+  EXPECT_TRUE(PassesAt(12));
+}
+
+// It has not held yet: others pass for its first second and no longer.
+TEST_F(SoftenedClaimTest, ItsFirstSecondIsCountedOnce) {
+  now_ = Instant{} + kSecond / 2;
+  Do(Softened{head_});
+  EXPECT_TRUE(Passes());
+  EXPECT_FALSE(PassesAt(1));
+  EXPECT_FALSE(PassesAt(8));
+  EXPECT_TRUE(PassesAt(9));
+}
+
 TEST_F(SoftenedTest, WhatIsKeptForItNobodyHasMeanwhile) {
   SetQuota(kA, 50, 100);
   Do(Soft(kB, 70));
