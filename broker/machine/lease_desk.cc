@@ -58,8 +58,9 @@ void LeaseDesk::Make(const quota::Granted& granted,
     sessions_.OnMaking(&state_.SessionAt(request.session), request.client_id,
                        lease->id);
   }
-  // The gate was turned on while it waited, or there is room by now.
-  if (!request.soft) host_.Soften(*lease, turn);
+  // The gate was turned on while it waited, or there is room by now. (The engine
+  // may have granted it just before it would have become a soft request.)
+  if (state_.engine->Lease(lease->id)->hard) host_.Soften(*lease, turn);
 }
 
 Lease* LeaseDesk::Adopt(const LeaseRecord& record, quota::TenantId tenant,
