@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -408,6 +409,15 @@ void MachineProbe::AskAgain(Machine* machine, Turn& turn) {
   for (const auto& [id, session] : *state.sessions) all.sessions.push_back(id);
   machine->requests_.OnLendsAgain(all, turn);
   machine->Drain(turn);
+  // They are too many for one turn. (Time is nothing to the engine unless it is
+  // told something, and that would be something that follows.)
+  while (state.room_look->under_way()) {
+    Turn later(std::max(turn.now(), state.room_look->not_before()),
+               turn.wall());
+    machine->requests_.SoftenSome(later);
+    machine->Drain(later);
+    for (Effect& effect : later.TakeEffects()) turn.Add(std::move(effect));
+  }
 }
 
 std::string MachineProbe::AskOnceMore(Machine* machine, uint64_t session,
