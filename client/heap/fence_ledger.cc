@@ -48,8 +48,8 @@ absl::Status FenceLedger::Hold(Block* block, std::optional<void*> stream,
 }
 
 void FenceLedger::HoldDeferred(Block* block, std::optional<void*> stream,
-                               std::vector<void*> users, bool in_its_capture) {
-  held_.push_back({block, stream, std::move(users), {}, in_its_capture});
+                               std::vector<void*> users, bool in_capture) {
+  held_.push_back({block, stream, std::move(users), {}, in_capture});
   arena_->Hold(block);
 }
 
@@ -60,8 +60,8 @@ void FenceLedger::RecordDeferred() {
 void FenceLedger::FreeDeferred(PoolId pool) {
   for (auto held = held_.begin(); held != held_.end();) {
     const auto it = held++;
-    if (!it->in_its_capture || it->block->chunk->pool != pool) continue;
-    it->in_its_capture = false;
+    if (!it->in_capture || it->block->chunk->pool != pool) continue;
+    it->in_capture = false;
     if (!it->unrecorded.empty()) continue;
     Free(*it);
     held_.erase(it);

@@ -34,10 +34,10 @@ class FenceLedger {
   [[nodiscard]] absl::Status Hold(Block* block, std::optional<void*> stream,
                                   std::vector<void*> users);
   // The same while captures are under way, and no fences may be made: that is
-  // left to RecordDeferred. A block that was freed in its own capture is held
-  // until FreeDeferred of its pool at least, also without `users`.
+  // left to RecordDeferred. A block that a capture of its pool may use is held
+  // until FreeDeferred of the pool at least, also without `users`.
   void HoldDeferred(Block* block, std::optional<void*> stream,
-                    std::vector<void*> users, bool in_its_capture);
+                    std::vector<void*> users, bool in_capture);
   void RecordDeferred();
   void FreeDeferred(PoolId pool);
   // The stream has done all, and does not exist any more.
@@ -62,7 +62,7 @@ class FenceLedger {
     std::optional<void*> stream;  // none: anyone
     std::vector<void*> unrecorded;
     std::vector<Fence> fences;
-    bool in_its_capture;
+    bool in_capture;
   };
 
   absl::Status RecordUsers(Held* held);

@@ -38,6 +38,11 @@ bool IsInItsCapture(const StreamCaptures& captures, const Block& block) {
          captures.Of(block.share->stream).number == block.capture;
 }
 
+// A graph of the pool that is being captured may use the block, whoever made it.
+bool IsInACaptureOfItsPool(const StreamCaptures& captures, const Block& block) {
+  return block.chunk->pool != kGeneral && captures.In(block.chunk->pool);
+}
+
 // In the capture that made the block, its uses by streams of the capture are
 // the graph's, which the order of the launches is for. Once that capture has
 // ended, a stream may have used it in work of its own as well.
@@ -105,8 +110,8 @@ absl::Status HeapCore::Free(void* address, std::optional<void*> stream) {
   return absl::OkStatus();
 }
 
-// The capture that made a block will use it when the graph is launched, whatever
-// the streams have done.
+// What a capture of its pool does with the block is done when the graph is
+// launched, whatever the streams have done.
 absl::Status HeapCore::FreeDone(void* address) {
   GMB_RETURN_IF_ERROR(fork_guard_.Check());
   if (address == nullptr) return absl::OkStatus();
@@ -114,7 +119,7 @@ absl::Status HeapCore::FreeDone(void* address) {
   Block* const block = arena_.Find(AddressOf(address));
   if (block == nullptr) return NotLive(arena_, address);
   ++counts_.frees;
-  if (block->recorded || IsInItsCapture(captures_, *block))
+  if (block->recorded || IsInACaptureOfItsPool(captures_, *block))
     return FreeWithUsers(block, std::nullopt);
   arena_.FreeForAnyone(block);
   news_.Tell(arena_.sums().empty_bytes);
@@ -129,13 +134,16 @@ absl::Status HeapCore::FreeWithUsers(Block* block,
     if (IsFreedOutside(captures_, *block, *stream)) users.push_back(*stream);
   }
   const bool in_its_capture = IsInItsCapture(captures_, *block);
+  const bool waits_for_capture =
+      !stream.has_value() && IsInACaptureOfItsPool(captures_, *block);
   absl::Status held;
   if (!users.empty() && !captures_.Any()) {
     held = ledger_.Hold(block, stream, std::move(users));
     ledger_.Poll();
-  } else if (!users.empty() || (in_its_capture && !stream.has_value())) {
+  } else if (!users.empty() || waits_for_capture) {
     if (in_its_capture) EraseThoseOfGraph(captures_, *block, &users);
-    ledger_.HoldDeferred(block, stream, std::move(users), in_its_capture);
+    ledger_.HoldDeferred(block, stream, std::move(users),
+                         in_its_capture || waits_for_capture);
   } else if (stream.has_value()) {
     arena_.Free(block, *stream);
   } else {

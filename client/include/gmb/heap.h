@@ -137,7 +137,8 @@ class Heap {
   friend class GraphPool;
   friend class RmmResource;
   // As Free, where all work on the block is known to have ended, but for that of
-  // streams that were recorded: any stream may have it then.
+  // streams that were recorded, and of graphs that are being captured: any stream
+  // may have it then.
   [[nodiscard]] absl::Status FreeDone(void* address);
 
   struct Impl;

@@ -50,8 +50,9 @@ class RmmResource {
 
   // An address that is not the heap's is left alone. The stream of each thread,
   // which the heap refuses, is waited for. Then nothing uses the block any more,
-  // and any stream may have it: the one that it was allocated for may be gone.
-  // After an error the block is kept.
+  // and any stream may have it: the one that it was allocated for may be gone. A
+  // capture that takes its memory from the block's pool may have put uses of it
+  // into its graph, so the block is held until that ends. After an error it is kept.
   void deallocate(cuda::stream_ref stream, void* address, std::size_t /*bytes*/,
                   std::size_t /*alignment*/ = kAlignment) noexcept {
     if (!IsPerThread(stream)) {

@@ -79,5 +79,60 @@ TEST_F(HeapCoreDoneTest, WhatACaptureStillUsesIsKeptUntilItsEnd) {
   EXPECT_EQ(streams_->records(), 0);
 }
 
+// A graph that is being captured reads it at each launch; what its streams have
+// done says nothing of that.
+TEST_F(HeapCoreDoneTest, AnOutputThatALaterCaptureReadsIsKeptUntilItsEnd) {
+  const PoolId pool = heap_->OpenPool(8 * kMiB).value();
+  Begin(pool, 1);
+  void* const output = Get(8 * kMiB, 1);
+  End(pool, 1);
+  Begin(pool, 1);
+  Begin(pool, 2);
+  FreeDone(output);
+  EXPECT_TRUE(absl::IsResourceExhausted(Refused(8 * kMiB, 2)));
+  End(pool, 1);
+  EXPECT_TRUE(absl::IsResourceExhausted(Refused(8 * kMiB, 2)));
+  End(pool, 2);
+  Begin(pool, 2);
+  EXPECT_EQ(Get(8 * kMiB, 2), output);
+  End(pool, 2);
+  EXPECT_EQ(streams_->records(), 0);
+}
+
+TEST_F(HeapCoreDoneTest, AStreamThatWasRecordedIsWaitedForAfterALaterCapture) {
+  const PoolId pool = heap_->OpenPool(8 * kMiB).value();
+  Begin(pool, 1);
+  void* const output = Get(8 * kMiB, 1);
+  End(pool, 1);
+  EXPECT_EQ(heap_->RecordStream(output, StreamNumber(3)), absl::OkStatus());
+  Begin(pool, 1);
+  FreeDone(output);
+  EXPECT_EQ(streams_->records(), 0) << "in a capture";
+  End(pool, 1);
+  Begin(pool, 2);
+  EXPECT_TRUE(absl::IsResourceExhausted(Refused(8 * kMiB, 2)));
+  End(pool, 2);
+  streams_->FinishAll(StreamNumber(3));
+  Begin(pool, 2);
+  EXPECT_EQ(Get(8 * kMiB, 2), output);
+  End(pool, 2);
+  EXPECT_EQ(streams_->records(), 1) << "of the recorded stream alone";
+}
+
+// Its graphs are launched in no order with those of this pool.
+TEST_F(HeapCoreDoneTest, ACaptureOfAnotherPoolKeepsNothing) {
+  const PoolId pool = heap_->OpenPool(8 * kMiB).value();
+  const PoolId other = heap_->OpenPool(8 * kMiB).value();
+  Begin(pool, 1);
+  void* const output = Get(8 * kMiB, 1);
+  End(pool, 1);
+  Begin(other, 1);
+  FreeDone(output);
+  Begin(pool, 2);
+  EXPECT_EQ(Get(8 * kMiB, 2), output);
+  End(pool, 2);
+  End(other, 1);
+}
+
 }  // namespace
 }  // namespace gmb::internal
