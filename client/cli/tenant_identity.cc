@@ -27,7 +27,8 @@ bool HasSocket(const std::filesystem::path& dir) {
   return std::filesystem::is_socket(dir / "handle.sock", error);
 }
 
-// A broker that stops in order takes its sockets along, and leaves these.
+// A broker makes these before any socket, and opens its tenants' sockets before its
+// own. When it stops in order it takes the sockets along, and leaves these.
 bool IsOfABroker(const std::filesystem::path& dir) {
   std::error_code error;
   return std::filesystem::is_directory(dir / "admin", error) &&
@@ -39,10 +40,8 @@ bool IsOfABroker(const std::filesystem::path& dir) {
 std::filesystem::path RootOf(const std::string& socket_dir) {
   const std::filesystem::path dir = ResolvedDir(socket_dir);
   const std::filesystem::path root = dir.parent_path().parent_path();
-  if (dir.parent_path().filename() != "tenants") return dir;
-  const bool has_stopped =
-      !HasSocket(dir) && !IsOfABroker(dir) && IsOfABroker(root);
-  return has_stopped || internal::IsTenantDirectory(dir) ? root : dir;
+  if (dir.parent_path().filename() != "tenants" || IsOfABroker(dir)) return dir;
+  return IsOfABroker(root) || internal::IsTenantDirectory(dir) ? root : dir;
 }
 
 // Where the tenant's directory is, or would be.
@@ -55,9 +54,7 @@ std::filesystem::path DirectoryOf(const std::string& socket_dir,
 
 std::string SharedSocketDir(const std::string& socket_dir) {
   const std::filesystem::path root = RootOf(socket_dir);
-  const bool has_stopped =
-      !HasSocket(ResolvedDir(socket_dir)) && IsOfABroker(root);
-  return has_stopped || HasSocket(root) ? root.string() : socket_dir;
+  return IsOfABroker(root) || HasSocket(root) ? root.string() : socket_dir;
 }
 
 std::string TenantOfDirectory(const std::string& socket_dir) {

@@ -11,7 +11,7 @@ namespace gmb::cli {
 
 // The directory of the shared sockets, where a token and a uid have a say: DIR,
 // also for DIR/tenants/NAME, unless that alone can be reached. The same while the
-// broker is stopped.
+// broker is stopped, and while it starts.
 [[nodiscard]] std::string SharedSocketDir(const std::string& socket_dir);
 
 // The tenant whose own directory it is, where neither has a say; "" if it is none's.

@@ -1,7 +1,11 @@
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 
 #include <fstream>
+#include <string>
 
+#include "base/unique_fd.h"
 #include "client/cli/demo/temp_dir.h"
 #include "client/cli/tenant_identity.h"
 #include "gtest/gtest.h"
@@ -21,6 +25,20 @@ class TenantSocketDirTest : public ::testing::Test {
   void TearDown() override { chmod(own().c_str(), 0755); }
   const std::string& root() const { return dir_->path(); }
   std::string own() const { return root() + "/tenants/a"; }
+  // What a broker makes before any socket.
+  void MakeAdmin() const {
+    ASSERT_EQ(mkdir((root() + "/admin").c_str(), 0700), 0);
+  }
+  // There until the directory is removed.
+  static void MakeSocket(const std::string& path) {
+    const base::UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET, 0));
+    sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
+    ASSERT_LT(path.size(), sizeof(address.sun_path));
+    path.copy(address.sun_path, path.size());
+    ASSERT_EQ(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address),
+                     sizeof(address)),
+              0);
+  }
   std::string Chosen(const std::string& tenant) const {
     return AsOrdinaryUser([&] { return TenantSocketDir(root(), tenant); });
   }
@@ -42,7 +60,7 @@ TEST_F(TenantSocketDirTest, OneThatThisUserMayNotEnterIsNot) {
 TEST_F(TenantSocketDirTest, ABrokerThatHasStoppedIsFoundFromATenantsDirectory) {
   EXPECT_EQ(SharedSocketDir(own()), own()) << "it may be mounted alone";
   EXPECT_EQ(TenantOfDirectory(own()), "a");
-  ASSERT_EQ(mkdir((root() + "/admin").c_str(), 0700), 0);
+  MakeAdmin();
   ASSERT_EQ(mkdir((root() + "/tenants/b").c_str(), 0755), 0);
   EXPECT_EQ(SharedSocketDir(own()), root());
   EXPECT_EQ(SharedSocketDir(own() + "/"), root());
@@ -54,9 +72,19 @@ TEST_F(TenantSocketDirTest, ABrokerThatHasStoppedIsFoundFromATenantsDirectory) {
   EXPECT_EQ(TenantOfDirectory(root()), "");
 }
 
+// It opens the tenants' sockets before its own.
+TEST_F(TenantSocketDirTest, ABrokerThatStartsIsFoundFromATenantsDirectory) {
+  MakeSocket(own() + "/handle.sock");
+  EXPECT_EQ(SharedSocketDir(own()), own()) << "it may be mounted alone";
+  MakeAdmin();
+  EXPECT_EQ(SharedSocketDir(own()), root());
+  EXPECT_EQ(TenantSocketDir(own(), "nobody"), root());
+  EXPECT_EQ(TenantSocketDir(own(), ""), own());
+}
+
 // Its operator has named it so.
 TEST_F(TenantSocketDirTest, ABrokersDirectoryMayLookLikeATenants) {
-  ASSERT_EQ(mkdir((root() + "/admin").c_str(), 0700), 0);
+  MakeAdmin();
   ASSERT_EQ(mkdir((own() + "/admin").c_str(), 0700), 0);
   ASSERT_EQ(mkdir((own() + "/tenants").c_str(), 0755), 0);
   EXPECT_EQ(SharedSocketDir(own()), own());
