@@ -85,6 +85,7 @@ absl::StatusOr<std::unique_ptr<Client>> ConnectAsTenant(
   options.socket_dir = options.tenant_token.empty()
                            ? TenantSocketDir(socket_dir, tenant)
                            : SharedSocketDir(socket_dir);
+  const std::string tried = options.socket_dir;
   absl::StatusOr<std::unique_ptr<Client>> client =
       Client::Connect(std::move(options));
   const bool is_it = client.ok() && (*client)->tenant() == tenant;
@@ -96,8 +97,12 @@ absl::StatusOr<std::unique_ptr<Client>> ConnectAsTenant(
       return proto::MakeError(v1::NO_SUCH_TENANT, there.message());
   }
   if (!client.ok()) {
-    return NoBroker(client.status(),
-                    internal::ResolveSocketDir(SharedSocketDir(socket_dir)));
+    // A broker is started with its own directory; a user enters the one tried.
+    return NoBroker(
+        client.status(),
+        internal::ResolveSocketDir(absl::IsPermissionDenied(client.status())
+                                       ? tried
+                                       : SharedSocketDir(socket_dir)));
   }
   if (!tenant.empty() && (*client)->tenant() != tenant) {
     return absl::FailedPreconditionError(

@@ -8,11 +8,14 @@
 #include "base/unique_fd.h"
 #include "client/cli/demo/temp_dir.h"
 #include "client/cli/tenant_identity.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/cli/as_ordinary_user.h"
 
 namespace gmb::cli {
 namespace {
+
+using ::testing::HasSubstr;
 
 class TenantSocketDirTest : public ::testing::Test {
  protected:
@@ -80,6 +83,15 @@ TEST_F(TenantSocketDirTest, ABrokerThatStartsIsFoundFromATenantsDirectory) {
   EXPECT_EQ(SharedSocketDir(own()), root());
   EXPECT_EQ(TenantSocketDir(own(), "nobody"), root());
   EXPECT_EQ(TenantSocketDir(own(), ""), own());
+}
+
+TEST_F(TenantSocketDirTest, ARefusedEntryNamesTheDirectoryThatWasTried) {
+  MakeAdmin();
+  ASSERT_EQ(chmod(own().c_str(), 0), 0);
+  const std::string why = AsOrdinaryUser(
+      [&] { return ConnectAsTenant(own(), "", {}).status().ToString(); });
+  EXPECT_THAT(why, HasSubstr("PERMISSION_DENIED"));
+  EXPECT_THAT(why, HasSubstr("may enter " + own()));
 }
 
 // Its operator has named it so.
