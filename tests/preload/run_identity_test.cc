@@ -68,7 +68,10 @@ TEST_F(RunIdentityTest, ABrokerThatHasStoppedDoesNotMakeItTheOuterTenant) {
     options.insert(options.end(), native.begin(), native.end());
     const Said said = Inside(options, native);
     EXPECT_EQ(said.exit_code, 0) << said.err;
+    // By both: the inner one, too, looks where it is its own tenant.
     EXPECT_THAT(said.err, HasSubstr("no broker answers in " + SocketDir()));
+    EXPECT_THAT(said.err,
+                Not(HasSubstr("no broker answers in " + TenantDir("a"))));
     EXPECT_THAT(said.err, Not(HasSubstr("a token has no say")));
     return said.out;
   };
