@@ -141,9 +141,9 @@ void Allocations::PoolAttributeSet(CUmemoryPool pool, CUmemPool_attribute what,
     pools_.SetThreshold(pool, *static_cast<const cuuint64_t*>(value));
 }
 
-PoolBytes Allocations::AboveThresholds() {
+PoolBytes Allocations::AboveThresholds(const PoolBytes& waiting) {
   const MutexLock lock(&mu_);
-  return pools_.AboveThresholds();
+  return pools_.AboveThresholds(waiting);
 }
 
 PoolName Allocations::ForgetPool(CUmemoryPool pool) {
@@ -161,9 +161,10 @@ void Allocations::PoolDestroyed(CUmemoryPool pool, PoolName name,
   }
 }
 
-PoolBytes Allocations::Above(CUmemoryPool pool, uint64_t kept) {
+PoolBytes Allocations::Above(CUmemoryPool pool, uint64_t kept,
+                             const PoolBytes& waiting) {
   const MutexLock lock(&mu_);
-  return pools_.Above(pool, kept);
+  return pools_.Above(pool, kept, waiting);
 }
 
 LeaseRange* Allocations::FindLease(const Block& block) {

@@ -80,8 +80,9 @@ class Allocations {
   void PoolAttributeSet(CUmemoryPool pool, CUmemPool_attribute what,
                         const void* value);
   // As PoolUsage has it.
-  [[nodiscard]] PoolBytes AboveThresholds();
-  [[nodiscard]] PoolBytes Above(CUmemoryPool pool, uint64_t kept);
+  [[nodiscard]] PoolBytes AboveThresholds(const PoolBytes& waiting);
+  [[nodiscard]] PoolBytes Above(CUmemoryPool pool, uint64_t kept,
+                                const PoolBytes& waiting);
   // Before the driver is to destroy it, and after: whether it has.
   [[nodiscard]] PoolName ForgetPool(CUmemoryPool pool);
   void PoolDestroyed(CUmemoryPool pool, PoolName name, bool destroyed);

@@ -46,10 +46,11 @@ std::optional<FreedBlocks::Taken> FreedBlocks::TakeDue(const Driver& driver,
 }
 
 std::optional<FreedBlocks::Taken> FreedBlocks::TakeSurplus(
-    const Driver& driver, const PoolBytes& surplus, uint64_t synchronisations) {
+    const Driver& driver, const SurplusOf& surplus_of,
+    uint64_t synchronisations) {
   const MutexLock lock(&mu_);
-  std::vector<OrderedFree> taken =
-      ordered_.TakeSurplus(driver, surplus, synchronisations);
+  std::vector<OrderedFree> taken = ordered_.TakeSurplus(
+      driver, surplus_of(ordered_.HeldOfPools()), synchronisations);
   if (taken.empty()) return std::nullopt;
   return Taken{
       .blocks = {}, .ordered = std::move(taken), .in_hand = TakeTicket()};

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <set>
 #include <utility>
@@ -65,9 +66,11 @@ class FreedBlocks {
   [[nodiscard]] std::optional<Taken> TakeDue(const Driver& driver,
                                              TimePoint now);
   // As OrderedFrees::TakeSurplus; nothing when there is none. Not during a
-  // capture.
+  // capture. Under the lock, so that nobody takes a surplus twice, `surplus_of` is
+  // asked what pools have too much of when so much of theirs waits.
+  using SurplusOf = std::function<PoolBytes(const PoolBytes& waiting)>;
   [[nodiscard]] std::optional<Taken> TakeSurplus(const Driver& driver,
-                                                 const PoolBytes& surplus,
+                                                 const SurplusOf& surplus_of,
                                                  uint64_t synchronisations);
   // Everything, after those that others have in hand. Waits for them up to
   // `until`, and not for such as begin meanwhile.

@@ -77,6 +77,13 @@ std::vector<OrderedFree> OrderedFrees::TakeSurplus(const Driver& driver,
   return taken;
 }
 
+PoolBytes OrderedFrees::HeldOfPools() const {
+  PoolBytes held;
+  for (const OrderedFree& one : waiting_)
+    held[one.block.pool] += HeldBytes(one.block);
+  return held;
+}
+
 std::vector<OrderedFree> OrderedFrees::TakeAll() {
   std::vector<OrderedFree> all(waiting_.begin(), waiting_.end());
   waiting_.clear();

@@ -48,6 +48,8 @@ class OrderedFrees {
   [[nodiscard]] std::vector<OrderedFree> TakeSurplus(const Driver& driver,
                                                      PoolBytes surplus,
                                                      uint64_t synchronisations);
+  // The bytes that wait, of each pool.
+  [[nodiscard]] PoolBytes HeldOfPools() const;
   [[nodiscard]] std::vector<OrderedFree> TakeAll();
   // Those whose event is of this context.
   [[nodiscard]] std::vector<OrderedFree> TakeOf(CUcontext context);

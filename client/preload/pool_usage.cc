@@ -9,6 +9,14 @@
 #include "client/preload/small_blocks.h"
 
 namespace gmb::preload {
+namespace {
+
+uint64_t BytesOf(const PoolBytes& pools, PoolName name) {
+  const auto found = pools.find(name);
+  return found == pools.end() ? 0 : found->second;
+}
+
+}  // namespace
 
 uint64_t PoolUsage::Counts::reserved() const {
   return held_large + base::RoundUp(held_small, SmallBlocks::kChunkBytes);
@@ -58,11 +66,11 @@ void PoolUsage::SetThreshold(CUmemoryPool pool, uint64_t bytes) {
   counts_[NameOf(pool)].threshold = bytes;
 }
 
-PoolBytes PoolUsage::AboveThresholds() const {
+PoolBytes PoolUsage::AboveThresholds(const PoolBytes& waiting) const {
   PoolBytes above = {{kNoPool, std::numeric_limits<uint64_t>::max()}};
   for (const auto& [name, counts] : counts_) {
-    if (counts.held() > counts.threshold)
-      above[name] = counts.held() - counts.threshold;
+    const uint64_t stays = counts.held_live + BytesOf(waiting, name);
+    if (stays > counts.threshold) above[name] = stays - counts.threshold;
   }
   return above;
 }
@@ -79,12 +87,15 @@ void PoolUsage::TookBack(const Block& block) {
   Counts* const counts = Find(block.pool);
   if (counts == nullptr) return;
   counts->used += SmallBlocks::RoundUp(block.bytes);
+  counts->held_live += HeldBytes(block);
   counts->Mark();
 }
 
 void PoolUsage::Freed(const Block& block) {
   Counts* const counts = Find(block.pool);
-  if (counts != nullptr) counts->used -= SmallBlocks::RoundUp(block.bytes);
+  if (counts == nullptr) return;
+  counts->used -= SmallBlocks::RoundUp(block.bytes);
+  counts->held_live -= HeldBytes(block);
 }
 
 void PoolUsage::GaveBack(const Block& block) {
@@ -95,12 +106,16 @@ void PoolUsage::GaveBack(const Block& block) {
   if (counts->destroyed && counts->reserved() == 0) counts_.erase(block.pool);
 }
 
-PoolBytes PoolUsage::Above(CUmemoryPool pool, uint64_t kept) const {
+PoolBytes PoolUsage::Above(CUmemoryPool pool, uint64_t kept,
+                           const PoolBytes& waiting) const {
   const auto name = names_.find(pool);
   if (name == names_.end()) return {};
   const auto found = counts_.find(name->second);
-  if (found == counts_.end() || found->second.held() <= kept) return {};
-  return {{name->second, found->second.held() - kept}};
+  if (found == counts_.end()) return {};
+  const uint64_t stays =
+      found->second.held_live + BytesOf(waiting, name->second);
+  if (stays <= kept) return {};
+  return {{name->second, stays - kept}};
 }
 
 PoolUsage::Bytes PoolUsage::Of(CUmemoryPool pool) const {

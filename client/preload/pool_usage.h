@@ -46,11 +46,14 @@ class PoolUsage {
   // sets it: a pool may end while the driver is asked.
   void SetThreshold(CUmemoryPool pool, uint64_t bytes);
   // The bytes of each pool above its threshold, and no bound for what is of none:
-  // so much of what is freed the driver would give back at a synchronisation.
-  // Small blocks count as they are, like what is taken of them to give back.
-  [[nodiscard]] PoolBytes AboveThresholds() const;
+  // so much of what is freed the driver would give back at a synchronisation. The
+  // program's count, and those of `waiting`, which are freed and nobody's yet.
+  // Others are on their way back and do not. Small blocks count as they are, like
+  // what is taken of them to give back.
+  [[nodiscard]] PoolBytes AboveThresholds(const PoolBytes& waiting) const;
   // Of this pool, those above so much.
-  [[nodiscard]] PoolBytes Above(CUmemoryPool pool, uint64_t kept) const;
+  [[nodiscard]] PoolBytes Above(CUmemoryPool pool, uint64_t kept,
+                                const PoolBytes& waiting) const;
   // The high marks begin anew at what there is now.
   void ResetUsedHigh(CUmemoryPool pool);
   void ResetReservedHigh(CUmemoryPool pool);
@@ -60,12 +63,12 @@ class PoolUsage {
     uint64_t used = 0;
     uint64_t held_large = 0;
     uint64_t held_small = 0;
+    uint64_t held_live = 0;  // of both, those that the program has
     uint64_t used_high = 0;
     uint64_t reserved_high = 0;
     uint64_t threshold = 0;  // as the driver's pools have it at first
     bool destroyed = false;
 
-    [[nodiscard]] uint64_t held() const { return held_large + held_small; }
     [[nodiscard]] uint64_t reserved() const;  // as the program reads it
     void Mark();
   };

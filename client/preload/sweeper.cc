@@ -78,9 +78,11 @@ void Sweeper::GiveSurplusBack() {
   const base::MutexLock alone(&giving_surplus_);
   const SynchronizingTurn turn(&parts_.captures);
   if (!turn.granted()) return;
-  const std::optional<FreedBlocks::Taken> taken = parts_.freed.TakeSurplus(
-      parts_.driver, parts_.allocations.AboveThresholds(),
-      Synchronisations::Count());
+  const auto above = [&](const PoolBytes& waiting) {
+    return parts_.allocations.AboveThresholds(waiting);
+  };
+  const std::optional<FreedBlocks::Taken> taken =
+      parts_.freed.TakeSurplus(parts_.driver, above, Synchronisations::Count());
   if (!taken.has_value()) return;
   for (const OrderedFree& one : taken->ordered) {
     parts_.driver.cuEventDestroy_v2(one.event);
@@ -93,9 +95,11 @@ void Sweeper::Trim(CUmemoryPool pool, uint64_t bytes_to_keep) {
   const base::MutexLock alone(&giving_surplus_);
   const SynchronizingTurn turn(&parts_.captures);
   if (!turn.granted()) return;
+  const auto above = [&](const PoolBytes& waiting) {
+    return parts_.allocations.Above(pool, bytes_to_keep, waiting);
+  };
   const std::optional<FreedBlocks::Taken> taken = parts_.freed.TakeSurplus(
-      parts_.driver, parts_.allocations.Above(pool, bytes_to_keep),
-      std::numeric_limits<uint64_t>::max());
+      parts_.driver, above, std::numeric_limits<uint64_t>::max());
   if (taken.has_value()) GiveBack(taken->ordered);
   if (bytes_to_keep == 0) GiveReservesBack();
 }

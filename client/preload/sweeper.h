@@ -59,9 +59,9 @@ class Sweeper {
   [[nodiscard]] bool Await(FreedBlocks::Taken* taken);
 
   const Parts parts_;
-  // Blocks that one thread has in hand count as their pools' until they have gone
-  // back: a second thread would find the same surplus again. Taken before a turn,
-  // which is not waited for with it.
+  // A program reads blocks that a thread has in hand as their pools' until they have
+  // gone back: a second thread that gives back a surplus returns after that. Taken
+  // before a turn, which is not waited for with it.
   base::Mutex giving_surplus_;
 };
 

@@ -4,7 +4,10 @@
 
 #include <atomic>
 #include <chrono>
+#include <limits>
 #include <thread>
+
+#include "client/preload/allocations.h"
 
 namespace gmb::preload {
 namespace {
@@ -50,6 +53,73 @@ TEST(FreedBlocksTest, ABlockWhoseEventIsLostWaitsForItsDevice) {
   ASSERT_EQ(again.blocks.size(), 1U);
   EXPECT_EQ(again.blocks.front().start, 4096U);
   EXPECT_EQ(again.ordered.size(), 1U);
+}
+
+// A pool that the program has freed blocks of, each a lease of 2 MiB.
+class FreedBlocksOfAPoolTest : public testing::Test {
+ protected:
+  static constexpr uint64_t kLease = uint64_t{2} << 20;
+
+  FreedBlocksOfAPoolTest() {
+    driver_.cuEventQuery = [](CUevent) { return CUDA_SUCCESS; };
+  }
+  OrderedFree Free() {
+    start_ += kLease;
+    allocations_.AddLarge({.pool = pool_}, kLease,
+                          {.start = start_, .bytes = kLease});
+    bool ours = false;
+    OrderedFree freed = Ordered(start_, AnEvent());
+    freed.block = allocations_.Take(start_, &ours).value();
+    return freed;
+  }
+  void FreeOrdered(Clock::duration ago) {
+    OrderedFree freed = Free();
+    freed.freed_at = Clock::now() - ago;
+    freed_.Add(freed);
+  }
+  std::optional<FreedBlocks::Taken> TakeAbove(uint64_t kept) {
+    return freed_.TakeSurplus(
+        driver_,
+        [&](const PoolBytes& waiting) {
+          return allocations_.Above(pool_, kept, waiting);
+        },
+        std::numeric_limits<uint64_t>::max());
+  }
+
+  const CUmemoryPool pool_ = reinterpret_cast<CUmemoryPool>(intptr_t{1});
+  Driver driver_;
+  Allocations allocations_;
+  FreedBlocks freed_;
+  uint64_t start_ = 0;
+};
+
+// They are the pool's still, as the program reads it.
+TEST_F(FreedBlocksOfAPoolTest, WhatASweepHasInHandIsNoSurplus) {
+  for (int i = 0; i < 4; ++i) FreeOrdered(OrderedFrees::kKeptFor);
+  for (int i = 0; i < 4; ++i) FreeOrdered(Clock::duration::zero());
+  const auto swept = freed_.TakeDue(driver_, Clock::now());
+  ASSERT_TRUE(swept.has_value());
+  ASSERT_EQ(swept->ordered.size(), 4U);
+  EXPECT_EQ(allocations_.BytesOf(pool_).reserved, 8 * kLease);
+  EXPECT_FALSE(TakeAbove(4 * kLease).has_value()) << "it keeps what waits";
+  const auto taken = TakeAbove(3 * kLease);
+  ASSERT_TRUE(taken.has_value());
+  EXPECT_EQ(taken->ordered.size(), 1U);
+}
+
+TEST_F(FreedBlocksOfAPoolTest, ASurplusIsTakenOnce) {
+  for (int i = 0; i < 4; ++i) FreeOrdered(Clock::duration::zero());
+  const auto first = TakeAbove(3 * kLease);
+  ASSERT_TRUE(first.has_value());
+  EXPECT_EQ(first->ordered.size(), 1U);
+  EXPECT_FALSE(TakeAbove(3 * kLease).has_value());
+}
+
+TEST_F(FreedBlocksOfAPoolTest, WhatGoesWithTheNextSweepIsNoSurplus) {
+  freed_.Add(Free().block);
+  FreeOrdered(Clock::duration::zero());
+  EXPECT_FALSE(TakeAbove(kLease).has_value());
+  EXPECT_TRUE(TakeAbove(0).has_value());
 }
 
 TEST(FreedBlocksTest, WhoTakesAllWaitsForThoseWhoHaveSomeInHand) {

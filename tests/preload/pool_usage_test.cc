@@ -84,7 +84,7 @@ TEST_F(PoolUsageTest, TheHighMarksStayUntilTheyAreReset) {
 TEST_F(PoolUsageTest, WhatIsAboveTheThresholdMayGoBack) {
   const Block block = Large(3 * kMiB, 4 * kMiB);
   const PoolName pool = block.pool;
-  const auto above = [&] { return usage.AboveThresholds(); };
+  const auto above = [&] { return usage.AboveThresholds({}); };
   EXPECT_FALSE(above().contains(pool));
   EXPECT_GT(above().at(kNoPool), uint64_t{1} << 62);
   usage.Took(block);
@@ -102,13 +102,26 @@ TEST_F(PoolUsageTest, SmallBlocksAreAboveTheThresholdByTheirOwnBytes) {
   const Block block = Small(kMiB / 2);
   usage.Took(block);
   usage.SetThreshold(Pool(1), kMiB);
-  EXPECT_FALSE(usage.AboveThresholds().contains(block.pool));
+  EXPECT_FALSE(usage.AboveThresholds({}).contains(block.pool));
   usage.SetThreshold(Pool(1), kMiB / 2 - 1);
-  EXPECT_EQ(usage.AboveThresholds().at(block.pool), 1U);
-  EXPECT_TRUE(usage.Above(Pool(1), kMiB).empty());
-  EXPECT_TRUE(usage.Above(Pool(1), kMiB / 2).empty());
-  EXPECT_EQ(usage.Above(Pool(1), 0).at(block.pool), kMiB / 2);
-  EXPECT_TRUE(usage.Above(Pool(2), 0).empty());
+  EXPECT_EQ(usage.AboveThresholds({}).at(block.pool), 1U);
+  EXPECT_TRUE(usage.Above(Pool(1), kMiB, {}).empty());
+  EXPECT_TRUE(usage.Above(Pool(1), kMiB / 2, {}).empty());
+  EXPECT_EQ(usage.Above(Pool(1), 0, {}).at(block.pool), kMiB / 2);
+  EXPECT_TRUE(usage.Above(Pool(2), 0, {}).empty());
+}
+
+TEST_F(PoolUsageTest, WhatIsOnItsWayBackIsNoSurplus) {
+  const Block block = Large(3 * kMiB, 4 * kMiB);
+  for (int i = 0; i < 3; ++i) usage.Took(block);
+  for (int i = 0; i < 2; ++i) usage.Freed(block);
+  const PoolBytes waiting = {{block.pool, 4 * kMiB}};
+  Expect(3 * kMiB, 12 * kMiB);
+  EXPECT_EQ(usage.Above(Pool(1), 2 * kMiB, waiting).at(block.pool), 6 * kMiB);
+  EXPECT_TRUE(usage.Above(Pool(1), 8 * kMiB, waiting).empty());
+  EXPECT_EQ(usage.AboveThresholds(waiting).at(block.pool), 8 * kMiB);
+  usage.TookBack(block);
+  EXPECT_EQ(usage.Above(Pool(1), 8 * kMiB, waiting).at(block.pool), 4 * kMiB);
 }
 
 // Also before anything is taken from it, as programs do.
@@ -117,8 +130,8 @@ TEST_F(PoolUsageTest, AThresholdIsOfOnePool) {
   const Block block = Large(2 * kMiB, 2 * kMiB);
   usage.Took(block);
   usage.Took(Large(2 * kMiB, 2 * kMiB, 2));
-  EXPECT_EQ(usage.AboveThresholds().at(block.pool), kMiB);
-  EXPECT_EQ(usage.AboveThresholds().at(usage.NameOf(Pool(2))), 2 * kMiB);
+  EXPECT_EQ(usage.AboveThresholds({}).at(block.pool), kMiB);
+  EXPECT_EQ(usage.AboveThresholds({}).at(usage.NameOf(Pool(2))), 2 * kMiB);
 }
 
 TEST_F(PoolUsageTest, BlocksOfNoPoolAndOfOtherPoolsAreNotCounted) {
@@ -151,7 +164,7 @@ TEST_F(PoolUsageTest, APoolThatTheDriverDidNotDestroyIsAsBefore) {
   EXPECT_EQ(usage.HandleOf(block.pool), Pool(1));
   Expect(0, 2 * kMiB);
   EXPECT_EQ(usage.Of(Pool(1)).used_high, 512U);
-  EXPECT_FALSE(usage.AboveThresholds().contains(block.pool));
+  EXPECT_FALSE(usage.AboveThresholds({}).contains(block.pool));
 }
 
 TEST_F(PoolUsageTest, AHandleThatHasAnotherNameMeanwhileKeepsThat) {
@@ -163,7 +176,7 @@ TEST_F(PoolUsageTest, AHandleThatHasAnotherNameMeanwhileKeepsThat) {
   usage.NotDestroyed(Pool(1), old.pool);
   EXPECT_EQ(usage.HandleOf(old.pool), nullptr);
   Expect(1024, 2 * kMiB);
-  EXPECT_EQ(usage.AboveThresholds().at(old.pool), 512U)
+  EXPECT_EQ(usage.AboveThresholds({}).at(old.pool), 512U)
       << "nothing holds on to it";
 }
 
