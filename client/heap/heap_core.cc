@@ -110,8 +110,8 @@ absl::Status HeapCore::Free(void* address, std::optional<void*> stream) {
   return absl::OkStatus();
 }
 
-// What a capture of its pool does with the block is done when the graph is
-// launched, whatever the streams have done.
+// A capture of the block's pool may use it when the graph is launched, whatever
+// the streams have done.
 absl::Status HeapCore::FreeDone(void* address) {
   GMB_RETURN_IF_ERROR(fork_guard_.Check());
   if (address == nullptr) return absl::OkStatus();

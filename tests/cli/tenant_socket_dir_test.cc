@@ -28,7 +28,7 @@ class TenantSocketDirTest : public ::testing::Test {
   void TearDown() override { chmod(own().c_str(), 0755); }
   const std::string& root() const { return dir_->path(); }
   std::string own() const { return root() + "/tenants/a"; }
-  // What a broker makes before any socket.
+  // As a broker does before it opens a socket.
   void MakeAdmin() const {
     ASSERT_EQ(mkdir((root() + "/admin").c_str(), 0700), 0);
   }
