@@ -111,7 +111,6 @@ PendingAcquire RequestDesk::Forget(quota::RequestId id) {
   PendingAcquire request = std::move(found->second);
   pending.erase(found);
   if (request.ask_again_at.has_value()) state_.put_off.Edit({}).Remove(request);
-  EndPromise(id);
   return request;
 }
 

@@ -71,10 +71,6 @@ class RequestDesk {
   void Judge(PendingAcquire* request) const;
   // One that waits as a hard one waits on as a soft one, if it is that by now.
   void Soften(quota::RequestId id, Turn& turn);
-  // Of one that is to become soft. False: the room is another's, or promised.
-  [[nodiscard]] bool PromiseRoom(const PendingAcquire& request);
-  // Its promise is over, if it has one: others that wait may have that room.
-  void EndPromise(quota::RequestId id);
   bool KeepsItsWord(const quota::Granted& granted, PendingAcquire* request,
                     Turn& turn);
   [[nodiscard]] bool IsSoftByNow(const quota::Denied& denied,

@@ -34,24 +34,9 @@ void RequestDesk::Soften(quota::RequestId id, Turn& turn) {
   // anew when it is asked for, and one whose time is over before it is refused.
   if (request.soft || !state_.engine->IsWaiting(id)) return;
   if (request.deadline <= turn.now()) return;
-  if (!MayBeSoft(state_, request) || !PromiseRoom(request)) return;
+  if (!MayBeSoft(state_, request)) return;
   state_.pending.Edit({}).at(id).soft = true;
   quota_.Tell(quota::Softened{id}, turn);
-}
-
-bool RequestDesk::PromiseRoom(const PendingAcquire& request) {
-  if (request.contents != v1::PRESERVE) return true;
-  const quota::TenantId tenant = *state_.SessionAt(request.session).tenant;
-  if (!state_.room_promises->LeaveRoomFor(*state_.host_books, tenant,
-                                          request.bytes)) {
-    return false;
-  }
-  state_.room_promises.Edit({}).Add(request.id, tenant, request.bytes);
-  return true;
-}
-
-void RequestDesk::EndPromise(quota::RequestId id) {
-  if (state_.room_promises.Edit({}).End(id)) state_.room_look.Edit({}).Begin();
 }
 
 void RequestDesk::OnLendsAgain(const LendsAgain& lends, Turn& turn) {
@@ -91,11 +76,8 @@ bool RequestDesk::KeepsItsWord(const quota::Granted& granted,
       HasSoftCredit(state_, granted.tenant);
   if (takable && host_.ReserveRoomFor(granted.tenant, granted.lease, *request,
                                       granted.bytes)) {
-    // The promise is kept: nobody gains room by its end.
-    state_.room_promises.Edit({}).End(request->id);
     return true;
   }
-  EndPromise(request->id);
   request->soft = false;
   if (!quota_.TryToTell(quota::HardChanged{granted.lease, true}, turn)
            .has_value())

@@ -30,7 +30,6 @@
 #include "broker/machine/reclaim_index.h"
 #include "broker/machine/record_news.h"
 #include "broker/machine/room_look.h"
-#include "broker/machine/room_promises.h"
 #include "broker/machine/session.h"
 #include "broker/machine/session_groups.h"
 #include "broker/machine/session_table.h"
@@ -122,7 +121,6 @@ struct State {
   Owned<PutOffs, RequestDesk> put_off;            // those of them that are
   Owned<quota::Instant, RequestDesk> put_off_at;  // none of them before
   Owned<RoomLook, RequestDesk> room_look;
-  Owned<RoomPromises, RequestDesk> room_promises;
   Owned<absl::btree_map<quota::RequestId, Returning>, Recalls> restoring;
   Owned<AskedBack, Recalls> asked_back;
   // Leases that are put off, and when each may be asked back again.

@@ -29,7 +29,6 @@ class Checker {
     CheckLists();
     CheckStanding();
     CheckHostBooks();
-    CheckRoomPromises();
     CheckOwed();
     return problem_;
   }
@@ -332,19 +331,6 @@ class Checker {
            absl::StrCat("leases have room for ", reserved,
                         ", the host pool's books say ",
                         state_.host_books->total().reserved_bytes));
-  }
-
-  // Only soft ones that the engine has have been promised room.
-  void CheckRoomPromises() {
-    size_t promised = 0;
-    for (const auto& [id, request] : *state_.pending) {
-      if (!state_.room_promises->Has(id)) continue;
-      ++promised;
-      Expect(request.soft && !request.ask_again_at.has_value(),
-             "a request that is no soft one has been promised room");
-    }
-    Expect(promised == state_.room_promises->size(),
-           "a request that is over has been promised room");
   }
 
   const State& state_;

@@ -130,15 +130,6 @@ class MachineRoomTest : public MachineFixture {
     EXPECT_EQ(Outcome(client, id), "waits");
     return id;
   }
-  // Whether the request waits as a soft one.
-  bool WaitsSoft(const SimClient* client, uint64_t id) {
-    for (const auto& [key, request] : *state().pending) {
-      if (request.session == client->session && request.client_id == id)
-        return request.soft;
-    }
-    ADD_FAILURE() << id << " does not wait";
-    return false;
-  }
   SimClient* holder = nullptr;
   quota::LeaseId held;
 };
@@ -196,72 +187,6 @@ TEST_F(MachineRoomTest, AtItsDeadlineOneIsJudgedOnceMoreBeforeItIsRefused) {
   Release(other, lease);
   Work();
   EXPECT_EQ(Outcome(waiter, id), "granted");
-}
-
-// The second one finds no room, and is next as a hard one.
-TEST_F(MachineRoomTest, OfTwoThatWaitForTheSameRoomOneKeepsItsPlace) {
-  SetTenant("d");
-  SetTenant("e");
-  SimClient* other = Parked("b");
-  const quota::LeaseId lease = Lease(other, 12);
-  SimClient* a = Parked("a");
-  SimClient* d = Parked("d");
-  SimClient* without = Connect("e");
-  const Wish wish{.wait = seconds(60)};
-  const uint64_t first = Ask(a, 20, wish);
-  const uint64_t second = Ask(d, 20, wish);
-  const uint64_t third = Ask(without, 20, wish);
-  EXPECT_EQ(Waiting(), 3u);
-  Release(other, lease);
-  Work();
-  EXPECT_EQ(Outcome(a, first), "granted");
-  EXPECT_EQ(Outcome(d, second), "waits");
-  Release(holder, held);
-  Work();
-  EXPECT_EQ(Outcome(d, second), "granted");
-  EXPECT_EQ(Outcome(without, third), "waits");
-}
-
-TEST_F(MachineRoomTest, WhatWasPromisedToOneThatIsOverTheNextOneHas) {
-  SetTenant("d");
-  SimClient* other = Parked("b");
-  const quota::LeaseId lease = Lease(other, 12);
-  SimClient* active = Active("b");
-  const quota::LeaseId full = Lease(active, 28, {.contents = v1::DISCARD});
-  SimClient* a = Parked("a");
-  SimClient* d = Parked("d");
-  const uint64_t first = Ask(a, 20, {.wait = seconds(60)});
-  const uint64_t second = Ask(d, 20, {.wait = seconds(60)});
-  Release(other, lease);
-  Work();
-  EXPECT_TRUE(WaitsSoft(a, first)) << "16 are free";
-  EXPECT_FALSE(WaitsSoft(d, second));
-  Cancel(a, first);
-  RunFor(milliseconds(1));  // until the next look
-  EXPECT_TRUE(WaitsSoft(d, second));
-  Release(active, full);
-  Work();
-  EXPECT_EQ(Outcome(d, second), "granted");
-}
-
-// One that comes now is not asked to wait for those who do.
-TEST_F(MachineRoomTest, WhatIsPromisedANewRequestMayHave) {
-  SetTenant("d");
-  SimClient* other = Parked("b");
-  const quota::LeaseId lease = Lease(other, 12);
-  SimClient* active = Active("b");
-  const quota::LeaseId full = Lease(active, 28, {.contents = v1::DISCARD});
-  SimClient* a = Parked("a");
-  const uint64_t id = Ask(a, 20, {.wait = seconds(60)});
-  Release(other, lease);
-  Work();
-  EXPECT_TRUE(WaitsSoft(a, id));
-  SimClient* d = Parked("d");
-  EXPECT_FALSE(IsHard(Lease(d, 8)));
-  Release(active, full);
-  Work();
-  EXPECT_EQ(Outcome(a, id), "waits") << "12 have room, and 12 can be borrowed";
-  EXPECT_FALSE(WaitsSoft(a, id));
 }
 
 class MachineMoreRoomTest : public MachineFixture {
