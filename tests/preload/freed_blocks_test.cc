@@ -86,7 +86,7 @@ class FreedBlocksOfAPoolTest : public testing::Test {
         std::numeric_limits<uint64_t>::max());
   }
 
-  const CUmemoryPool pool_ = reinterpret_cast<CUmemoryPool>(intptr_t{1});
+  CUmemoryPool pool_ = reinterpret_cast<CUmemoryPool>(intptr_t{1});
   Driver driver_;
   Allocations allocations_;
   FreedBlocks freed_;
