@@ -2,6 +2,7 @@
 #include "client/preload/broker_library.h"
 
 #include <dlfcn.h>
+#include <link.h>
 
 #include <fstream>
 #include <string>
@@ -69,8 +70,15 @@ void* OpenOwnCopy(const std::string& beside, OwnLibraries* own) {
 bool ExportsARunTime() {
   const void* const proxy = RealSymbol(RTLD_DEFAULT, "__once_proxy");
   Dl_info where{};
-  return proxy != nullptr && dladdr(proxy, &where) != 0 &&
-         where.dli_fname != nullptr &&
+  void* found = nullptr;
+  if (proxy == nullptr || dladdr1(proxy, &where, &found, RTLD_DL_SYMENT) == 0 ||
+      found == nullptr) {
+    return false;
+  }
+  // A program without PIE has a place by which it calls the shared one's.
+  const bool defines =
+      static_cast<const ElfW(Sym)*>(found)->st_shndx != SHN_UNDEF;
+  return defines && where.dli_fname != nullptr &&
          std::string(where.dli_fname).find("libstdc++.so") == std::string::npos;
 }
 
@@ -79,11 +87,10 @@ void* Open() {
   const std::string beside = FolderOfThisLibrary();
   void* library = OpenOwnCopy(beside, &own);
   if (library == nullptr && ExportsARunTime()) {
-    Say("cannot load the client library: this program exports a C++ run time "
-        "of "
-        "its own, with which only an installed gmb gets along (make install, "
-        "or a "
-        "package)");
+    SayAlways(
+        "cannot load the client library: this program exports a C++ run time "
+        "of its own, with which only gmb's installed copies (lib/gmb/run) get "
+        "along: a package has them, and make install where patchelf is");
     return nullptr;
   }
   if (library == nullptr) library = dlopen((beside + kFile).c_str(), kHow);

@@ -2,8 +2,11 @@
 #include "client/session/socket_dir.h"
 
 #include <fcntl.h>
+#include <unistd.h>
 
+#include <array>
 #include <cerrno>
+#include <climits>
 #include <cstdlib>
 #include <filesystem>
 #include <system_error>
@@ -42,13 +45,18 @@ absl::StatusOr<SocketDir> SocketDir::Open(std::string dir) {
     const bool set = from_environment != nullptr && *from_environment != '\0';
     dir = set ? from_environment : "/run/gmb";
   }
-  std::error_code error;
   SocketDir result;
-  // Absolute, so that a later chdir() does not break a reconnect.
-  result.name_ = std::filesystem::absolute(dir, error).string();
-  if (error)
+  // Absolute, so that a later chdir() does not break a reconnect. The C library
+  // allocates nothing for that: a program's allocator may not be ours.
+  std::array<char, PATH_MAX> here{};
+  if (dir.starts_with('/')) {
+    result.name_ = dir;
+  } else if (getcwd(here.data(), here.size()) != nullptr) {
+    result.name_ = (std::filesystem::path(here.data()) / dir).string();
+  } else {
     return absl::UnavailableError(
         absl::StrCat("gmb: no such socket directory: ", dir));
+  }
   result.base_ = result.name_;
   if (result.handle_path().size() <= ipc::kMaxSocketPathBytes) return result;
 

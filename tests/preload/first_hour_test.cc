@@ -6,6 +6,7 @@
 #include <fstream>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -272,7 +273,7 @@ TEST_F(FirstHourTest, AProgramWithARunTimeOfItsOwnIsServed) {
   ProgramRun run{
       .steps = {absl::StrCat("alloc x ", kSome), "write x 4096", "free x"},
       .run_options = {"--preload", PRELOAD_APART},
-      .exports_a_run_time = true};
+      .how_built = ProgramRun::kExportsARunTime};
   EXPECT_THAT(Run(run),
               ElementsAre("alloc x 0", "write x 0", "free x 0", "end"));
 }
@@ -280,26 +281,43 @@ TEST_F(FirstHourTest, AProgramWithARunTimeOfItsOwnIsServed) {
 
 // As it lies in a build.
 TEST_F(FirstHourTest, WhereTheRunTimesCannotBeKeptApartItSaysSo) {
-  const auto program = Start(
-      "program",
-      {.steps = {absl::StrCat("alloc x ", kSome)}, .exports_a_run_time = true});
+  const auto program =
+      Start("program", {.steps = {absl::StrCat("alloc x ", kSome)},
+                        .environment = {"GMB_RUN_VERBOSE=0"},
+                        .how_built = ProgramRun::kExportsARunTime});
   EXPECT_EQ(program->AwaitExit(), 0) << program->Err();
   EXPECT_THAT(program->Out(), Not(HasSubstr("alloc x 0")));
   EXPECT_THAT(program->Err(), HasSubstr("exports a C++ run time of its own"));
 }
 
+// It has a place of its own for std::call_once, and nothing more.
+TEST_F(FirstHourTest, AProgramWithoutPieIsServedFromABuildToo) {
+  EXPECT_THAT(Run({.steps = {absl::StrCat("alloc x ", kSome), "free x"},
+                   .how_built = ProgramRun::kWithoutPie}),
+              ElementsAre("alloc x 0", "free x 0", "end"));
+}
+
 #ifdef JEMALLOC
 TEST_F(FirstHourTest, JemallocInFrontOrBehindIsBorne) {
-  for (const char* const order : {"before", "behind"}) {
-    SCOPED_TRACE(order);
-    ProgramRun run{
-        .steps = {absl::StrCat("alloc x ", kSome), "write x 4096", "free x"}};
-    run.environment = {std::string("LD_PRELOAD=") +
-                       (order == std::string("before")
-                            ? JEMALLOC ":" PRELOAD_LIBRARY
-                            : PRELOAD_LIBRARY ":" JEMALLOC)};
-    EXPECT_THAT(Run(run),
-                ElementsAre("alloc x 0", "write x 0", "free x 0", "end"));
+  std::vector<std::string> ours = {PRELOAD_LIBRARY};
+#ifdef PRELOAD_APART
+  ours.emplace_back(PRELOAD_APART);  // with a C++ run time of its own
+#endif
+  for (const std::string& library : ours) {
+    for (const std::string& order :
+         {JEMALLOC ":" + library, library + ":" JEMALLOC}) {
+      SCOPED_TRACE(order);
+      ProgramRun run{
+          .steps = {absl::StrCat("alloc x ", kSome), "write x 4096", "free x"}};
+      // From where it runs.
+      run.environment = {
+          "--chdir=" + Directory(), "LD_PRELOAD=" + order,
+          "GMB_SOCKET_DIR=" + std::filesystem::path(TenantDir("a"))
+                                  .lexically_relative(Directory())
+                                  .string()};
+      EXPECT_THAT(Run(run),
+                  ElementsAre("alloc x 0", "write x 0", "free x 0", "end"));
+    }
   }
 }
 #endif

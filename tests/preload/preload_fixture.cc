@@ -37,9 +37,10 @@ std::unique_ptr<Program> PreloadTest::Start(const std::string& name,
   words.insert(words.end(), run.run_options.begin(), run.run_options.end());
   words.insert(words.end(), {"--", "env"});
   words.insert(words.end(), run.environment.begin(), run.environment.end());
-  words.push_back(run.how == "linked"      ? PRELOAD_LINKED_PROGRAM
-                  : run.exports_a_run_time ? PRELOAD_RUN_TIME_PROGRAM
-                                           : PRELOAD_PROGRAM);
+  constexpr const char* kPrograms[] = {
+      PRELOAD_PROGRAM, PRELOAD_RUN_TIME_PROGRAM, PRELOAD_NO_PIE_PROGRAM};
+  words.emplace_back(run.how == "linked" ? PRELOAD_LINKED_PROGRAM
+                                         : kPrograms[run.how_built]);
   words.push_back(run.how);
   words.insert(words.end(), run.steps.begin(), run.steps.end());
   return std::make_unique<Program>(Directory(), name, words);

@@ -18,8 +18,8 @@ struct ProgramRun {
   Words run_options = {};  // of `gmb run`, besides the tenant
   std::string tenant = "a";
   Words environment = {};  // "NAME=VALUE" each
-  bool exports_a_run_time =
-      false;  // C++'s, which the program has within itself
+  // kExportsARunTime: C++'s, which the program has within itself.
+  enum Built { kAsUsual, kExportsARunTime, kWithoutPie } how_built = kAsUsual;
 };
 
 // A gmbd with a pool of 512 MiB on a GPU of the fake driver, which has two;
