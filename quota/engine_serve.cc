@@ -138,6 +138,11 @@ void Engine::State::BeginClaimAnew(Waiter* waiter) const {
   if (!has_held || !pools.IsCovered(waiter->asked)) return;
   const ClaimPhase phase = PhaseAt(*waiter->window, now);
   if (phase.holds && phase.until - now >= options.covered_hold) return;
+  // What it has collected stays.
+  if (phase.holds) {
+    waiter->window = ClaimWindow{.from = now, .first = options.covered_hold};
+    return;
+  }
   waiter->window =
       ClaimWindow{.from = now + std::max(options.pass_window, Nanoseconds(1))};
 }

@@ -436,7 +436,12 @@ void ReferenceModel::On(const Softened& event) {
   waiter.wanted.hard = false;
   if (was_covered || !covered() || waiter.first_hold == Nanoseconds(0)) return;
   const Nanoseconds rest = NextTurn(waiter) - now_;
-  if (HoldsNow(waiter) && rest >= options_.covered_hold) return;
+  if (HoldsNow(waiter)) {
+    if (rest >= options_.covered_hold) return;
+    waiter.head_since = now_ + -options_.pass_window;
+    waiter.first_hold = options_.covered_hold;
+    return;
+  }
   waiter.head_since = now_;
   waiter.first_hold = Nanoseconds(0);
 }

@@ -124,13 +124,14 @@ TEST_F(SoftenedClaimTest, AHoldThatLastsAsLongByItselfGoesOn) {
   EXPECT_TRUE(PassesAt(37));
 }
 
-TEST_F(SoftenedClaimTest, AShortHoldBeginsAnew) {
+TEST_F(SoftenedClaimTest, AShortHoldGoesOnForAsLongAsReclaimNeeds) {
   EXPECT_FALSE(PassesAt(3));
   Do(Softened{head_});
-  EXPECT_TRUE(Passes());
-  EXPECT_FALSE(PassesAt(4));
-  EXPECT_FALSE(PassesAt(11));
-  EXPECT_TRUE(PassesAt(12));
+  EXPECT_FALSE(Passes());
+  EXPECT_FALSE(PassesAt(10));
+  EXPECT_TRUE(PassesAt(11));
+  EXPECT_TRUE(PassesAt(18));
+  EXPECT_FALSE(PassesAt(19));
 }
 
 // It has not held yet: others pass for its first second and no longer.
