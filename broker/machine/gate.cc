@@ -51,9 +51,15 @@ absl::Status Gatekeeper::TurnGateOn(Session* session, const std::string& group,
   if (absl::Status joined = gates_.JoinGroup(session, group); !joined.ok())
     return joined;
   if (session->gate->on()) {
-    if (!joins || GroupIsOn(state_, *session)) return absl::OkStatus();
-    return Hold({session}, session, turn);
+    if (!joins) return absl::OkStatus();
+    if (!GroupIsOn(state_, *session)) {
+      if (absl::Status held = Hold({session}, session, turn); !held.ok())
+        return held;
+    }
+    gates_.SpareAlike(*session);
+    return absl::OkStatus();
   }
+  if (joins) gates_.SpareAlike(*session);
   gates_.SetOn(session, true);
   index_.TouchLeasesOf(*session);
   // It may have been the only one that was off, and nothing of it be there.
@@ -189,6 +195,7 @@ absl::Status Gatekeeper::TurnGateOff(Session* session, const std::string& group,
       return held;
     }
   }
+  if (joins) gates_.SpareAlike(*session);
   const std::vector<Session*> members = MembersOf(state_, session);
   if (group.empty()) LeaveGroup(session, turn);
   if (was_on) {

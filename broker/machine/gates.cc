@@ -39,7 +39,10 @@ bool Gates::CloseAll(const std::vector<Session*>& sessions) {
     }
     closed.emplace_back(gate, pausing_until);
   }
-  for (const auto& [gate, until] : closed) gate->SetHeldUp(0, {});
+  for (const auto& [gate, until] : closed) {
+    gate->SetHeldUp(0, {});
+    gate->SparePauses({}, {});  // it has parked: the next pause may succeed
+  }
   return true;
 }
 
@@ -79,7 +82,6 @@ absl::Status Gates::JoinGroup(Session* session, const std::string& name) {
   session->group.Edit({}) = name;
   Recorder(state_).TouchSession(session->id);
   AddToGroup(session);
-  SpareAlike(*session);
   return absl::OkStatus();
 }
 

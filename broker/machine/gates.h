@@ -38,6 +38,9 @@ class Gates {
   [[nodiscard]] absl::Status JoinGroup(Session* session,
                                        const std::string& name);
   void LeaveGroup(Session* session);
+  // All of the group that it has joined are spared pauses for as long as one of
+  // them is.
+  void SpareAlike(const Session& joined);
 
   // Notes the reason that a program gives, made fit to be shown. Empty changes
   // nothing.
@@ -45,7 +48,6 @@ class Gates {
 
  private:
   void AddToGroup(Session* session);
-  void SpareAlike(const Session& joined);
   void TellGroup(const Session& session);
 
   State& state_;

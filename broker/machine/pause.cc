@@ -190,12 +190,11 @@ void Gatekeeper::OnPauseFailed(const Pause& pause, const PauseLook& look,
   }
   for (Session* bound : pause.sessions) {
     if (!look.IsAtWork(*bound)) continue;
+    const bool waited = end == PauseEnd::kHeldUp && look.IsWaitedIn(*bound);
+    // Else its pause was others' to end, and has shown nothing of it.
+    if (!waited && !look.HadItsTime(*bound)) continue;
     gates_.SparePauses(bound, now + kSpared);
-    if (end == PauseEnd::kTooLate) {
-      gates_.SetHeldUp(bound, 0);
-    } else if (look.IsWaitedIn(*bound)) {
-      gates_.SetHeldUp(bound, bound->gate->held_up() + 1);
-    }
+    gates_.SetHeldUp(bound, waited ? bound->gate->held_up() + 1 : 0);
   }
 }
 

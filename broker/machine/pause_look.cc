@@ -34,6 +34,8 @@ PauseLook::PauseLook(const State& state, const std::vector<Session*>& sessions,
     least_ = std::min(least_, gate);
     until_ = std::min(until_, session->gate->pausing_until().value_or(until_));
     Group& group = groups_[KeyOf(*session)];
+    group.until = std::min(
+        group.until, session->gate->pausing_until().value_or(group.until));
     group.at_work |= gate < quota::Gate::kParked;
     group.held_up = std::max(group.held_up, session->gate->held_up());
     group.pause_grace =

@@ -23,9 +23,7 @@ class PauseLook {
   // The least parked.
   [[nodiscard]] quota::Gate least() const { return least_; }
   // The pause of one of them has lasted for as long as it may.
-  [[nodiscard]] bool IsOver() const {
-    return until_ == quota::Instant::Max() || now_ >= until_;
-  }
+  [[nodiscard]] bool IsOver() const { return IsOver(until_); }
   // The session, or another of its group, has not parked.
   [[nodiscard]] bool IsAtWork(const Session& session) const {
     return Of(session).at_work;
@@ -35,7 +33,11 @@ class PauseLook {
   [[nodiscard]] bool IsWaitedIn(const Session& session) const {
     return IsWaitedIn(Of(session));
   }
-  // That, for too long by now.
+  // It, or its group, has been paused for as long as that may take.
+  [[nodiscard]] bool HadItsTime(const Session& session) const {
+    return IsOver(Of(session).until);
+  }
+  // IsWaitedIn, for too long by now.
   [[nodiscard]] bool AnyHeldUp() const;
 
  private:
@@ -45,8 +47,12 @@ class PauseLook {
     quota::Instant waits_since = quota::Instant::Max();  // one that has parked
     uint32_t held_up = 0;  // pauses in a row that ended by that
     quota::Nanoseconds pause_grace{0};
+    quota::Instant until = quota::Instant::Max();
   };
 
+  [[nodiscard]] bool IsOver(quota::Instant until) const {
+    return until == quota::Instant::Max() || now_ >= until;
+  }
   [[nodiscard]] uint64_t KeyOf(const Session& session) const;
   [[nodiscard]] const Group& Of(const Session& session) const {
     return groups_.at(KeyOf(session));

@@ -70,7 +70,8 @@ class RequestDesk {
   // is granted.
   void Judge(PendingAcquire* request) const;
   // One that waits as a hard one waits on as a soft one, if it is that by now.
-  void Soften(quota::RequestId id, Turn& turn);
+  // False: it is granted, and its room not yet reserved.
+  [[nodiscard]] bool Soften(quota::RequestId id, Turn& turn);
   bool KeepsItsWord(const quota::Granted& granted, PendingAcquire* request,
                     Turn& turn);
   [[nodiscard]] bool IsSoftByNow(const quota::Denied& denied,

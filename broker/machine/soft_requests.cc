@@ -26,17 +26,18 @@ void RequestDesk::Judge(PendingAcquire* request) const {
   request->soft = request->soft || MayBeSoft(state_, *request);
 }
 
-void RequestDesk::Soften(quota::RequestId id, Turn& turn) {
+bool RequestDesk::Soften(quota::RequestId id, Turn& turn) {
   const auto asked = state_.pending->find(id);
-  if (asked == state_.pending->end()) return;  // being made
+  if (asked == state_.pending->end()) return true;  // being made
   const PendingAcquire& request = asked->second;
   // The engine may have decided on it just now. One that is put off is judged
   // anew when it is asked for, and one whose time is over before it is refused.
-  if (request.soft || !state_.engine->IsWaiting(id)) return;
-  if (request.deadline <= turn.now()) return;
-  if (!MayBeSoft(state_, request)) return;
+  if (request.soft || !state_.engine->IsWaiting(id)) return true;
+  if (request.deadline <= turn.now()) return true;
+  if (!MayBeSoft(state_, request)) return true;
   state_.pending.Edit({}).at(id).soft = true;
   quota_.Tell(quota::Softened{id}, turn);
+  return state_.engine->IsWaiting(id);
 }
 
 void RequestDesk::OnLendsAgain(const LendsAgain& lends, Turn& turn) {
@@ -47,8 +48,10 @@ void RequestDesk::OnLendsAgain(const LendsAgain& lends, Turn& turn) {
     left -= static_cast<int>(session->talk->pending.size());
     // There are too many for one turn: those of others are looked at as well.
     if (left < 0) return state_.room_look.Edit({}).Begin();
-    for (const auto& [client_id, unanswered] : session->talk->pending)
-      Soften(unanswered.request, turn);
+    for (const auto& [client_id, unanswered] : session->talk->pending) {
+      if (!Soften(unanswered.request, turn))
+        return state_.room_look.Edit({}).Begin();
+    }
   }
 }
 
@@ -60,7 +63,7 @@ void RequestDesk::SoftenSome(Turn& turn) {
     const auto next = look.Next(*state_.pending);
     if (!next.has_value()) return;
     look.Postpone(turn.now() + kBetweenJudging);
-    Soften(*next, turn);
+    if (!Soften(*next, turn)) return look.Postpone(turn.now());
   }
 }
 

@@ -230,7 +230,9 @@ void Waker::OnDenied(const quota::Denied& denied, Turn& turn) {
 void Waker::OnRestoreDenied(const quota::Denied& denied, Session* session,
                             Turn& turn) {
   session->waking.Edit({}).restoring.reset();
-  const bool in_time = denied.reason == quota::Reason::kPoolExhausted;
+  // A refusal that time cannot help has no hint.
+  const bool in_time = denied.reason == quota::Reason::kPoolExhausted ||
+                       denied.retry_after > quota::Nanoseconds(0);
   // One that came back in part, of which a lease has failed (LeaseMover). That
   // lease's end, which is told next, has it ask anew, or answers it.
   const bool withdrawn = denied.reason == quota::Reason::kCancelled;
@@ -251,7 +253,11 @@ void Waker::OnRestoreDenied(const quota::Denied& denied, Session* session,
   }
   AdvanceOthers(denied.request, MembersOf(state_, session), turn);
   // The end of a pause comes back to it; so does its deadline.
-  if (waits_on && !withdrawn) AdvanceRestore(session, turn);
+  if (!waits_on || withdrawn) return;
+  // No attempt has failed where its time is over, or another's pause began.
+  for (Session* member : MembersOf(state_, session))
+    member->waking.Edit({}).restore_attempts = 0;
+  AdvanceRestore(session, turn);
 }
 
 // That a Restore's own deadline is over. The last one is told what is lacking.

@@ -85,6 +85,27 @@ TEST_F(MachineHeldUpTest, AMemberThatHasParkedIsLetInAgainSoon) {
   EXPECT_TRUE(IsPaused(two)) << "and then it is tried anew";
 }
 
+// It only shares a lease with the group whose pause has failed.
+TEST_F(MachineHeldUpTest, OneThatHadTimeLeftIsPausedForItsOwnLeaseAtOnce) {
+  SimClient* one = Active("a", "ranks");
+  SimClient* two = Active("a", "ranks");
+  SimClient* other = Active("a");
+  Lease(two, 20, {.share_as = "w"});
+  ASSERT_EQ(Outcome(other, Attach(other, "w")), "attached");
+  Lease(other, 20);
+  const uint64_t id = AskWithin();
+  ASSERT_TRUE(IsPaused(other));
+  Park(one);
+  Restore(one, seconds(60));
+  RunFor(milliseconds(130));
+  EXPECT_EQ(Events("pause_withdrawn").size(), 1u);
+  EXPECT_TRUE(IsPaused(other));
+  EXPECT_FALSE(IsPaused(two));
+  Park(other);
+  RunFor(milliseconds(20));
+  EXPECT_EQ(Outcome(owner, id), "granted");
+}
+
 TEST_F(MachineHeldUpTest, AGroupThatParksAfterItsPauseIsTakenAtOnce) {
   SimClient* one = Active("a", "ranks");
   SimClient* two = Active("a", "ranks");

@@ -189,6 +189,30 @@ TEST_F(MachineRoomTest, AtItsDeadlineOneIsJudgedOnceMoreBeforeItIsRefused) {
   EXPECT_EQ(Outcome(waiter, id), "granted");
 }
 
+// The second one finds no room, and is next as a hard one.
+TEST_F(MachineRoomTest, OfTwoThatWaitForTheSameRoomOneKeepsItsPlace) {
+  SetTenant("d");
+  SetTenant("e");
+  SimClient* other = Parked("b");
+  const quota::LeaseId lease = Lease(other, 12);
+  SimClient* a = Parked("a");
+  SimClient* d = Parked("d");
+  SimClient* without = Connect("e");
+  const Wish wish{.wait = seconds(60)};
+  const uint64_t first = Ask(a, 20, wish);
+  const uint64_t second = Ask(d, 20, wish);
+  const uint64_t third = Ask(without, 20, wish);
+  EXPECT_EQ(Waiting(), 3u);
+  Release(other, lease);
+  Work();
+  EXPECT_EQ(Outcome(a, first), "granted");
+  EXPECT_EQ(Outcome(d, second), "waits");
+  Release(holder, held);
+  Work();
+  EXPECT_EQ(Outcome(d, second), "granted");
+  EXPECT_EQ(Outcome(without, third), "waits");
+}
+
 class MachineMoreRoomTest : public MachineFixture {
  protected:
   MachineMoreRoomTest() : MachineFixture({.host_granules = 40}) {}

@@ -80,6 +80,34 @@ TEST_F(MachineSparedTest, NorForAMemberThatHasJoinedItsGroupMeanwhile) {
   EXPECT_EQ(Pauses(), 1u);
 }
 
+TEST_F(MachineSparedTest, AGroupThatItWasNotTakenIntoIsNotSparedWithIt) {
+  SimClient* one = Active("a", "ranks");
+  Cancel(owner, [&] {
+    Lease(busy, 40);
+    return AskInVain();
+  }());
+  // Hard, its leases are more than guarantees leave.
+  EXPECT_EQ(Outcome(busy, SetGate(busy, false, "ranks")), "OVERCOMMITTED");
+  EXPECT_EQ(SessionOf(one).gate->not_paused_before(), quota::Instant{});
+}
+
+// Another session uses its lease, too, and is in and out.
+TEST_F(MachineSparedTest, OnceClosedItSparesNobodyWhoSharesWithIt) {
+  SimClient* other = Active("a");
+  Lease(Connect("a"), 20);
+  Lease(busy, 20);
+  Lease(other, 20, {.share_as = "w"});
+  ASSERT_EQ(Outcome(busy, Attach(busy, "w")), "attached");
+  AskWithin();
+  Park(other);
+  Restore(other, seconds(60));
+  RunFor(milliseconds(2010));
+  ASSERT_TRUE(Enter(other));
+  Park(busy);
+  RunFor(milliseconds(100));
+  EXPECT_TRUE(GateOf(other).paused());
+}
+
 TEST_F(MachineSparedTest, OnceItParksItsMemoryIsTakenAtOnce) {
   const quota::LeaseId one = Lease(busy, 30);
   const quota::LeaseId two = Lease(busy, 30);

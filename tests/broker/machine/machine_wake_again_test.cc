@@ -127,6 +127,38 @@ TEST_F(MachineWakeAgainTest, OneThatAsksAgainKeepsNoSharedLeaseFromOthers) {
   EXPECT_EQ(Where(shared), "mapped");
 }
 
+// The engine's request is over after two minutes, and the next one begins.
+TEST_F(MachineWakeAgainTest, WhoWaitsForLongerThanASeriesWaitsOn) {
+  SetTenant("chat", {.limit = 50});
+  SimClient* other = Active("chat");
+  Evicted(20);
+  const quota::LeaseId blocking = Lease(other, 30);
+  SetTenant("chat", {.limit = 30});
+  Restore(chat, seconds(10));
+  RunFor(seconds(5));
+  const uint64_t long_one = Restore(chat, minutes(10));
+  RunFor(seconds(130));
+  EXPECT_EQ(Outcome(chat, long_one), "nothing");
+  Release(other, blocking);
+  Work();
+  EXPECT_EQ(Outcome(chat, long_one), "restored");
+}
+
+// None of them failed.
+TEST_F(MachineWakeAgainTest, SeriesThatEndAreNoAttemptsThatFailed) {
+  Evicted(40);
+  const quota::LeaseId blocking = Lease(batch, 40);
+  uint64_t restore = 0;
+  for (int i = 0; i < 50; ++i) {
+    restore = Restore(chat, seconds(11));
+    RunFor(seconds(10));
+  }
+  EXPECT_EQ(SessionOf(chat).waking->restore_attempts, 1u);
+  Release(batch, blocking);
+  Work();
+  EXPECT_EQ(Outcome(chat, restore), "restored");
+}
+
 TEST_F(MachineWakeAgainTest, ItIsToldOfAllThatWasAskedFor) {
   SimClient* one = Parked("chat", "ranks");
   SimClient* two = Parked("chat", "ranks");
