@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "quota/claim.h"
 #include "quota/engine_state.h"
 #include "quota/must_find.h"
 
@@ -129,22 +128,6 @@ void Engine::State::BeginClaims(PoolId id, const PoolState& pool,
                                                     begun->place, from);
     }
   }
-}
-
-void Engine::State::BeginClaimAnew(Waiter* waiter) const {
-  // One whose first hold is still to come learns then how long it lasts.
-  const bool has_held =
-      waiter->window && waiter->window->first > Nanoseconds(0);
-  if (!has_held || !pools.IsCovered(waiter->asked)) return;
-  const ClaimPhase phase = PhaseAt(*waiter->window, now);
-  if (phase.holds && phase.until - now >= options.covered_hold) return;
-  // What it has collected stays.
-  if (phase.holds) {
-    waiter->window = ClaimWindow{.from = now, .first = options.covered_hold};
-    return;
-  }
-  waiter->window =
-      ClaimWindow{.from = now + std::max(options.pass_window, Nanoseconds(1))};
 }
 
 std::vector<PoolId> Engine::State::TurnClaims() {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "quota/claim.h"
 #include "quota/in_part.h"
 #include "quota/must_find.h"
 
@@ -30,6 +31,19 @@ Denied Refuse(const Asked& request, const Refusal& refusal,
           .deficit_bytes = refusal.deficit_bytes,
           .claimed = refusal.claimed,
           .retry_after = retry_after};
+}
+
+// Of one that soft bytes can cover only now: its windows begin anew.
+void BeginClaimAnew(const EngineOptions& options, Instant now, Waiter* waiter) {
+  // One whose first hold is still to come learns then how long it lasts.
+  if (!waiter->window || waiter->window->first == Nanoseconds(0)) return;
+  const ClaimPhase phase = PhaseAt(*waiter->window, now);
+  if (phase.holds && phase.until - now >= options.covered_hold) return;
+  // One that holds keeps what it has collected.
+  waiter->window = phase.holds
+                       ? ClaimWindow{.from = now, .first = options.covered_hold}
+                       : ClaimWindow{.from = now + std::max(options.pass_window,
+                                                            Nanoseconds(1))};
 }
 
 }  // namespace
@@ -172,7 +186,8 @@ void Engine::State::On(const Softened& event, Effects& effects) {
   Request::Part& part = waiter.asked.parts.front();
   const bool was_covered = pools.IsCovered(waiter.asked);
   part.ask.hard = false;
-  if (!was_covered) BeginClaimAnew(&waiter);
+  if (!was_covered && pools.IsCovered(waiter.asked))
+    BeginClaimAnew(options, now, &waiter);
   const PoolId pool = part.pool;
   Enqueue(std::move(waiter));
   Settle(pool, *pools.Find(pool), effects);

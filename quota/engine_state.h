@@ -77,9 +77,6 @@ struct Engine::State {
   // The first requests that lack bytes hold for themselves what comes free.
   // `kept_bytes`: for requests within guarantees.
   void BeginClaims(PoolId id, const PoolState& pool, uint64_t kept_bytes);
-  // Of one that has just become soft, and stands in no queue: if soft bytes could
-  // cover it now, its windows begin anew. One that holds as long by itself goes on.
-  void BeginClaimAnew(Waiter* waiter) const;
   // Brings claims up to date with the time. Answers the pools in which others
   // may be served now.
   std::vector<PoolId> TurnClaims();
