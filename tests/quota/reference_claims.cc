@@ -182,4 +182,27 @@ int64_t ReferenceModel::LackingBeside(const Wanted& request, PoolId pool,
   return lacking;
 }
 
+void ReferenceModel::On(const Softened& event) {
+  if (!IsWaiting(event.request)) return;
+  ModelWaiter& waiter = WaiterOf(event.request);
+  const auto covered = [&] {
+    const auto& parts = waiter.wanted.bytes;
+    return std::all_of(parts.begin(), parts.end(), [&](const auto& part) {
+      return IsCovered(waiter.wanted, part.first);
+    });
+  };
+  const bool was_covered = covered();
+  waiter.wanted.hard = false;
+  if (was_covered || !covered() || waiter.first_hold == Nanoseconds(0)) return;
+  const Nanoseconds rest = NextTurn(waiter) - now_;
+  if (HoldsNow(waiter)) {
+    if (rest >= options_.covered_hold) return;
+    waiter.head_since = now_ + -options_.pass_window;
+    waiter.first_hold = options_.covered_hold;
+    return;
+  }
+  waiter.head_since = now_;
+  waiter.first_hold = Nanoseconds(0);
+}
+
 }  // namespace gmb::quota
