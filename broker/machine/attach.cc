@@ -222,7 +222,8 @@ void Sharing::OnAttachDenied(const quota::Denied& denied, quota::LeaseId id,
   Lease* lease = found->second.get();
   if (const auto* name =
           state_.shared_names->Of(lease->tenant, lease->request)) {
-    const bool in_time = denied.reason == quota::Reason::kPoolExhausted;
+    const bool in_time = denied.reason == quota::Reason::kPoolExhausted ||
+                         denied.retry_after > quota::Nanoseconds(0);
     const quota::Instant now = turn.now();
     const auto is_over = [&](const PendingAttach& attach) {
       return attach.session == denied.session.value &&

@@ -11,6 +11,7 @@ Away AwayOf(const State& state, const std::vector<Session*>& members) {
   Away away;
   for (Session* member : members) {
     away.looks += member->leases->size();
+    const bool is_closed = member->gate != nullptr && member->gate->closed();
     for (const quota::LeaseId id : *member->leases) {
       Lease* lease = &state.LeaseAt(id);
       const Mapping& mapping = *lease->MappingOf(member->id);
@@ -18,7 +19,7 @@ Away AwayOf(const State& state, const std::vector<Session*>& members) {
                      lease->move->residence == Residence::kRestoring ||
                      mapping.asked || *lease->put_off ||
                      // Others are paused so that it can be taken.
-                     (*lease->awaits_pause && mapping.unmapped);
+                     (*lease->awaits_pause && (mapping.unmapped || is_closed));
       if (lease->move->residence == Residence::kEvicted) {
         if (IsAskedBack(state, *lease)) {
           away.asked_back = true;

@@ -23,7 +23,9 @@ class PauseLook {
   // The least parked.
   [[nodiscard]] quota::Gate least() const { return least_; }
   // The pause of one of them has lasted for as long as it may.
-  [[nodiscard]] bool IsOver() const { return IsOver(until_); }
+  [[nodiscard]] bool IsOver() const {
+    return until_ == quota::Instant::Max() || now_ >= until_;
+  }
   // The session, or another of its group, has not parked.
   [[nodiscard]] bool IsAtWork(const Session& session) const {
     return Of(session).at_work;
@@ -33,9 +35,11 @@ class PauseLook {
   [[nodiscard]] bool IsWaitedIn(const Session& session) const {
     return IsWaitedIn(Of(session));
   }
-  // It, or its group, has been paused for as long as that may take.
+  // It, or its group, has been paused for as long as that may take; or nobody is
+  // paused any more.
   [[nodiscard]] bool HadItsTime(const Session& session) const {
-    return IsOver(Of(session).until);
+    const quota::Instant until = Of(session).until;
+    return until == quota::Instant::Max() ? until_ == until : now_ >= until;
   }
   // IsWaitedIn, for too long by now.
   [[nodiscard]] bool AnyHeldUp() const;
@@ -50,9 +54,6 @@ class PauseLook {
     quota::Instant until = quota::Instant::Max();
   };
 
-  [[nodiscard]] bool IsOver(quota::Instant until) const {
-    return until == quota::Instant::Max() || now_ >= until;
-  }
   [[nodiscard]] uint64_t KeyOf(const Session& session) const;
   [[nodiscard]] const Group& Of(const Session& session) const {
     return groups_.at(KeyOf(session));

@@ -108,6 +108,45 @@ TEST_F(MachineSparedTest, OnceClosedItSparesNobodyWhoSharesWithIt) {
   EXPECT_TRUE(GateOf(other).paused());
 }
 
+// Its pause is another one's, which began earlier: the time of that one is over.
+TEST_F(MachineSparedTest, OneWhosePauseBeganLaterIsNotSpared) {
+  SetTenant("late", {.guarantee = 20});
+  SimClient* other = Active("a");
+  Lease(busy, 10);                      // a pause of `busy` alone
+  Lease(other, 22, {.share_as = "w"});  // and one of both
+  ASSERT_EQ(Outcome(busy, Attach(busy, "w")), "attached");
+  Lease(other, 20);
+  Ask(owner, 20, {.wait = seconds(60)});  // 12 are free
+  ASSERT_TRUE(GateOf(busy).paused());
+  ASSERT_FALSE(GateOf(other).paused());
+  RunFor(milliseconds(1500));
+  Ask(Connect("late"), 20, {.wait = seconds(60)});
+  ASSERT_TRUE(GateOf(other).paused());
+  RunFor(milliseconds(510));
+  EXPECT_GT(SessionOf(busy).gate->not_paused_before(), world.now());
+  EXPECT_EQ(SessionOf(other).gate->not_paused_before(), quota::Instant{});
+}
+
+// One that is closed, and has the lease still, does not come in meanwhile.
+TEST_F(MachineSparedTest, WhoIsClosedWaitsForThePauseOfALeaseThatItHas) {
+  SimClient* closed = Active("a");
+  const quota::LeaseId own = Lease(closed, 10);
+  Lease(busy, 50, {.share_as = "w"});
+  ASSERT_EQ(Outcome(closed, Attach(closed, "w")), "attached");
+  Park(closed);
+  Reclaim("a");
+  Work();
+  ASSERT_EQ(Where(own), "evicted");
+  const uint64_t id = AskWithin();
+  ASSERT_TRUE(GateOf(busy).paused());
+  Release(closed, own);
+  Work();
+  EXPECT_FALSE(Enter(closed)) << "its memory is about to be taken";
+  Park(busy);
+  RunFor(milliseconds(20));
+  EXPECT_EQ(Outcome(owner, id), "granted");
+}
+
 TEST_F(MachineSparedTest, OnceItParksItsMemoryIsTakenAtOnce) {
   const quota::LeaseId one = Lease(busy, 30);
   const quota::LeaseId two = Lease(busy, 30);

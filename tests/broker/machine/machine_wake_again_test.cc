@@ -144,6 +144,26 @@ TEST_F(MachineWakeAgainTest, WhoWaitsForLongerThanASeriesWaitsOn) {
   EXPECT_EQ(Outcome(chat, long_one), "restored");
 }
 
+// The engine's request is that of the one whose time is over first.
+TEST_F(MachineWakeAgainTest, WhoAttachesForLongerThanAnotherWaitsOn) {
+  SetTenant("chat", {.limit = 50});
+  Lease(chat, 20, {.share_as = "w"});
+  Reclaim("chat");
+  Work();
+  SimClient* other = Active("chat");
+  const quota::LeaseId blocking = Lease(other, 30);
+  SetTenant("chat", {.limit = 30});
+  SimClient* late = Parked("chat");
+  const uint64_t first = Attach(late, "w", seconds(1));
+  const uint64_t second = Attach(late, "w", seconds(60));
+  RunFor(seconds(2));
+  EXPECT_EQ(Outcome(late, first), "TENANT_LIMIT");
+  EXPECT_EQ(Outcome(late, second), "waits");
+  Release(other, blocking);
+  Work();
+  EXPECT_EQ(Outcome(late, second), "attached");
+}
+
 // None of them failed.
 TEST_F(MachineWakeAgainTest, SeriesThatEndAreNoAttemptsThatFailed) {
   Evicted(40);
