@@ -60,7 +60,9 @@ TEST(QuotaPropertyTest,
   // The programs are worth something only if they reach every kind of outcome.
   if (count < 10) return;
   EXPECT_GT(total.granted_after_waiting, 10 * count);
-  if (count >= 40) EXPECT_GT(total.granted_softened, 0u);  // rare
+  if (count >= 40) {  // it is rare
+    EXPECT_GT(total.granted_softened, 0u);
+  }
   EXPECT_GT(total.pending, count);
   EXPECT_GT(total.restored, 5 * count);
   EXPECT_GT(total.restored_after_waiting, count);
