@@ -110,7 +110,7 @@ TEST_F(MachineSparedTest, OnceClosedItSparesNobodyWhoSharesWithIt) {
 
 // Its pause is another one's, which began earlier: the time of that one is over.
 TEST_F(MachineSparedTest, OneWhosePauseBeganLaterIsNotSpared) {
-  SetTenant("late", {.guarantee = 20});
+  SetTenant("late", {.guarantee = 32});
   SimClient* other = Active("a");
   Lease(busy, 10);                      // a pause of `busy` alone
   Lease(other, 22, {.share_as = "w"});  // and one of both
@@ -120,7 +120,7 @@ TEST_F(MachineSparedTest, OneWhosePauseBeganLaterIsNotSpared) {
   ASSERT_TRUE(GateOf(busy).paused());
   ASSERT_FALSE(GateOf(other).paused());
   RunFor(milliseconds(1500));
-  Ask(Connect("late"), 20, {.wait = seconds(60)});
+  Ask(Connect("late"), 32, {.wait = seconds(60)});
   ASSERT_TRUE(GateOf(other).paused());
   RunFor(milliseconds(510));
   EXPECT_GT(SessionOf(busy).gate->not_paused_before(), world.now());
